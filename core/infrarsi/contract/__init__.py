@@ -1,0 +1,1 @@
+"""What is declared and must not change, and the lock that freezes it."""

@@ -1,0 +1,60 @@
+"""The error tree. Expected outcomes (out of memory, a crash of the job) are values, not errors.
+
+    InfraRSIError
+    ├── UsageError          exit 2: wrong arguments, no repository, no launch line
+    │   └── ConfigError     exit 2: infrarsi.toml or the lock cannot be used
+    ├── RunnerError         exit 3: the daemon or the machine
+    │   ├── RunnerUnreachable
+    │   ├── RunnerRefused   the daemon answered with a refusal
+    │   └── VersionMismatch
+    └── EditConflict        the text moved on since the edit was computed
+"""
+
+
+class InfraRSIError(Exception):
+    """Root of all errors a person can act on.
+
+    Args:
+        what: one sentence, what was wrong, with the value.
+        do: one sentence, what to do about it.
+    """
+
+    exit_code: int = 1
+
+    def __init__(self, what: str, do: str = "") -> None:
+        """Keep both sentences; `str()` joins them."""
+        super().__init__(f"{what} {do}".strip())
+        self.what = what
+        self.do = do
+
+
+class UsageError(InfraRSIError):
+    """The command, its arguments or the folder it ran in."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """infrarsi.toml or the lock file cannot be read or used."""
+
+
+class RunnerError(InfraRSIError):
+    """The runner or the machine it runs on."""
+
+    exit_code = 3
+
+
+class RunnerUnreachable(RunnerError):
+    """No daemon answers and none could be started."""
+
+
+class RunnerRefused(RunnerError):
+    """The daemon answered, and refused."""
+
+
+class VersionMismatch(RunnerError):
+    """Server and runner speak no common protocol version."""
+
+
+class EditConflict(InfraRSIError):
+    """The text under an edit is no longer what the edit was computed from."""

@@ -1,0 +1,1 @@
+"""Everything that crosses a process: messages, the probe's configuration and evidence, versions."""
