@@ -1,0 +1,61 @@
+# InfraRSI. `make` prints the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test lint types boundaries vsix bench-probe system-deps schemas clean
+
+help: ## Print the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Create .venv with the locked versions and InfraRSI itself
+
+$(STAMP): requirements.lock pyproject.toml
+	@echo "Creating $(VENV) and installing the locked versions (torch included, a few minutes the first time)"
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found. Install Python 3.11 or run: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	@echo "Installing the extension's build tools (npm)"
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+system-deps: ## Install the sandbox (bubblewrap) with apt-get, after saying so
+	@if command -v bwrap >/dev/null; then echo "bubblewrap is installed"; \
+	elif [ "$$(id -u)" != 0 ]; then echo "Needs root: sudo apt-get install bubblewrap (without it the Landlock level is used)"; \
+	else echo "Installing bubblewrap with apt-get"; apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; fi
+
+demo: setup ## Make the dense example faster, for real, and commit the result (about 8 minutes)
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: setup node_modules/.installed lint types boundaries ## Lint, type-check and run every test (under 10 minutes)
+	npm run --silent check
+	$(BIN)/python -m pytest -q
+
+lint: setup ## ruff
+	$(BIN)/ruff format --check core server remote_runner tests benchmarks
+	$(BIN)/ruff check core server remote_runner tests benchmarks
+
+types: setup ## basedpyright, strict
+	$(BIN)/basedpyright
+
+boundaries: setup ## import-linter
+	$(BIN)/lint-imports --no-logo
+
+schemas: setup ## Write docs/schemas again from the code
+	$(BIN)/python -m infrarsi_server.cli.schemas docs/schemas
+
+vsix: node_modules/.installed ## Package the VS Code extension into build/infrarsi.vsix
+	npm run --silent package
+
+bench-probe: setup ## What the probe costs: build/bench/probe.json
+	$(BIN)/python benchmarks/bench_probe.py
+
+clean: ## Remove what the build made; the environment stays
+	rm -rf build dist node_modules .ruff_cache .pytest_cache .hypothesis
