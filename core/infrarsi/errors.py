@@ -7,6 +7,7 @@
     │   ├── RunnerUnreachable
     │   ├── RunnerRefused   the daemon answered with a refusal
     │   └── VersionMismatch
+    ├── JobFailed           exit 2: the untouched baseline cannot be measured as it stands
     └── EditConflict        the text moved on since the edit was computed
 """
 
@@ -54,6 +55,12 @@ class RunnerRefused(RunnerError):
 
 class VersionMismatch(RunnerError):
     """Server and runner speak no common protocol version."""
+
+
+class JobFailed(InfraRSIError):
+    """The user's own job, unchanged, does not run a window: it has to be mended first."""
+
+    exit_code = 2
 
 
 class EditConflict(InfraRSIError):

@@ -83,6 +83,7 @@ class TaskContract(Frozen):
     policy: EquivalencePolicy = EquivalencePolicy()
     protocol: Protocol = Protocol()
     memory_limit_bytes: int | None = None
+    run_timeout_s: float = 600.0
     seed: int = 1337
 
     def fact(self, name: str) -> Fact | None:

@@ -128,6 +128,7 @@ class StateChanged(Frozen):
     state: CampaignState
     what: str = ""
     do: str = ""
+    exit_code: int = 0
 
 
 EventBody = Annotated[
@@ -154,6 +155,7 @@ class CampaignView(Frozen):
     contract_digest: str
     what: str = ""
     do: str = ""
+    exit_code: int = 0
     doctor: DoctorResult | None = None
     run: RunResult | None = None
     verify: VerifyResult | None = None
