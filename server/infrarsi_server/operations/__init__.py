@@ -1,0 +1,1 @@
+"""One file an operation. They return records and never print; faces call them."""

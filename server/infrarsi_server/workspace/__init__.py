@@ -1,0 +1,1 @@
+"""The user's folder and repository: files, snapshots, commits, the job's own Python."""

@@ -1,0 +1,91 @@
+"""The workspace's text files as Sources: what git tracks and what is new and not ignored.
+
+Binary files and files above the size limit are left out; they are no source.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from infrarsi.reading.sources import Sources
+from infrarsi_server.workspace.git import Git, top_level
+
+SIZE_LIMIT_BYTES = 1 << 20
+_SKIPPED_FOLDERS = {".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache"}
+
+
+class FolderSources:
+    """Texts under a folder, read when asked for and kept."""
+
+    def __init__(self, root: Path, size_limit_bytes: int = SIZE_LIMIT_BYTES) -> None:
+        """List the files once; a new object sees later ones."""
+        self.root = root.resolve()
+        self._limit = size_limit_bytes
+        self._paths = tuple(sorted(_list_files(self.root)))
+        self._known = frozenset(self._paths)
+        self._texts: dict[str, str | None] = {}
+
+    def paths(self) -> Iterable[str]:
+        """All files, sorted."""
+        return self._paths
+
+    def text(self, path: str) -> str | None:
+        """The file's text as UTF-8, or None where it is no text file of this folder."""
+        if path not in self._known:
+            return None
+        if path not in self._texts:
+            self._texts[path] = _read_text(self.root / path, self.root, self._limit)
+        return self._texts[path]
+
+
+class OverlaySources:
+    """Open documents laid over other sources."""
+
+    def __init__(self, base: Sources, documents: Mapping[str, str]) -> None:
+        """`documents` are texts by path; they win over `base`."""
+        self._base = base
+        self._documents = dict(documents)
+
+    def paths(self) -> Iterable[str]:
+        """All files of both, sorted."""
+        return sorted({*self._base.paths(), *self._documents})
+
+    def text(self, path: str) -> str | None:
+        """The open document's text, else the file's."""
+        document = self._documents.get(path)
+        return self._base.text(path) if document is None else document
+
+
+def _list_files(root: Path) -> Iterator[str]:
+    listed = list(_tracked_and_new(root)) if top_level(root) is not None else []
+    yield from listed or _walk(root)
+
+
+def _tracked_and_new(folder: Path) -> Iterator[str]:
+    names = Git(folder).names(
+        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "."
+    )
+    for name in names:
+        path = folder / name
+        if path.is_file():
+            yield name
+        elif (path / ".git").exists():
+            yield from (f"{name.rstrip('/')}/{inner}" for inner in _tracked_and_new(path))
+
+
+def _walk(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
+        yield from (Path(folder, name).relative_to(root).as_posix() for name in files)
+
+
+def _read_text(path: Path, root: Path, limit: int) -> str | None:
+    try:
+        inside = path.resolve().is_relative_to(root)
+        if not inside or path.stat().st_size > limit:
+            return None
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if "\0" in text else text
