@@ -9,7 +9,7 @@ from infrarsi.place import Place
 Severity = Literal["error", "warning", "info"]
 Family = Literal["workload", "loss", "timing", "scope", "environment", "doctor", "promotion"]
 
-_FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Family] = {
     "W": "workload",
     "L": "loss",
     "T": "timing",
@@ -40,4 +40,4 @@ class Violation(Frozen):
     @property
     def family(self) -> Family:
         """The family the code's letter names."""
-        return _FAMILIES[self.code[0]]
+        return FAMILIES[self.code[0]]
