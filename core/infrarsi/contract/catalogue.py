@@ -180,6 +180,12 @@ _LOSS = _entries(
         "Each update uses the learning rate the baseline's schedule gives it.",
     ),
     (
+        "L216",
+        "judge",
+        "Arithmetic in lower precision",
+        "Products are computed in the declared precision, or in bf16 autocast where allowed.",
+    ),
+    (
         "L219",
         "judge",
         "Loss or weights not finite",

@@ -1,0 +1,201 @@
+import pytest
+from judged import (
+    audit,
+    calibration,
+    endurance,
+    honest,
+    lock,
+    rank,
+    step,
+    tensor,
+    turns,
+    with_steps,
+)
+
+from infrarsi.contract.contract import EquivalencePolicy, Fact
+from infrarsi.judge.judging import judge
+from infrarsi.run import RunObservation
+
+
+def codes(evidence):
+    return [v.code for v in judge(evidence).violations]
+
+
+def test_an_honest_candidate_is_accepted_with_every_check_named():
+    verdict = judge(honest())
+    assert verdict.kind == "accepted"
+    assert verdict.missing == ()
+    assert len(verdict.checks) == 12
+
+
+@pytest.mark.parametrize(
+    ("without", "word"),
+    [
+        ({"candidate": ()}, "candidate"),
+        ({"baseline": ()}, "baseline"),
+        ({"audits": ()}, "audited"),
+        ({"turns": ()}, "turns"),
+        ({"locked_after": None}, "locked files"),
+        ({"endurance": None}, "endurance"),
+        ({"calibration": None}, "calibration"),
+        ({"candidate_step_time_s": None}, "step time"),
+    ],
+)
+def test_missing_evidence_is_never_accepted_and_is_named(without, word):
+    verdict = judge(honest(**without))
+    assert verdict.kind == "inconclusive"
+    assert any(word in sentence for sentence in verdict.missing)
+
+
+def test_a_trial_in_the_search_needs_only_its_audit():
+    evidence = honest(turns=(), endurance=None, calibration=None, locked_after=None, needs=())
+    assert judge(evidence).kind == "accepted"
+
+
+def test_a_breach_outweighs_missing_evidence():
+    verdict = judge(honest(endurance=None, locked_after={"data.py": "bb"}))
+    assert verdict.kind == "rejected"
+    assert verdict.missing
+
+
+def test_a_locked_file_changed_or_removed_is_s401():
+    assert codes(honest(locked_after={"data.py": "bb"})) == ["S401"]
+    assert codes(honest(locked_before={})) == ["S401"]
+
+
+def test_the_order_of_rows_within_a_step_and_its_grouping_do_not_matter():
+    assert codes(with_steps(micro_steps=2)) == []
+
+
+def test_the_same_rows_on_other_ranks_are_the_same_rows():
+    workload = lock().contract.workload.model_copy(update={"world_size": 2})
+
+    def two(first, second):
+        return tuple(
+            rank(
+                rank=r,
+                world_size=2,
+                steps=[step(i, rows=4, tokens=256, inputs_hash=f"{h + i:x}") for i in range(12)],
+            )
+            for r, h in ((0, first), (1, second))
+        )
+
+    evidence = honest(
+        lock=lock(workload=workload),
+        candidate=two(2**63, 2**63 + 5),
+        baseline=two(2, 3),
+        audits=(audit(), audit(rank=1)),
+    )
+    assert codes(evidence) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"seq_len": 32}, "W102"),
+        ({"tokens": 100}, "W102"),
+        ({"rows": 4}, "W101"),
+        ({"inputs_hash": "77"}, "W106"),
+        ({"targets_hash": "77"}, "L204"),
+        ({"positions_in_loss": 100}, "L204"),
+        ({"autocast": "float16"}, "L216"),
+        ({"loss_dtype": "torch.bfloat16"}, "L202"),
+        ({"losses": (None, 1.0, 1.0, 1.0)}, "L219"),
+    ],
+)
+def test_a_counter_that_differs_rejects(change, code):
+    assert codes(with_steps(**change)) == [code]
+
+
+def test_other_rows_every_step_are_w108():
+    other = [step(i, inputs_hash=f"{9000 + i:x}") for i in range(12)]
+    assert codes(honest(candidate=(rank(steps=other),))) == ["W108"]
+
+
+def test_a_non_finite_weight_is_l219_unless_the_baseline_has_one_too():
+    assert codes(honest(audits=(audit(n_nonfinite_candidate=1),))) == ["L219"]
+    both = honest(audits=(audit(n_nonfinite_candidate=1, n_nonfinite_baseline=1),))
+    assert judge(both).kind == "inconclusive"
+
+
+def test_a_baseline_that_does_not_learn_leaves_the_verdict_open():
+    flat = tuple(step(i, losses=(5.0,)) for i in range(12))
+    verdict = judge(honest(candidate=(rank(steps=flat),), baseline=(rank(steps=flat),)))
+    assert verdict.kind == "inconclusive"
+    assert "does not fall" in verdict.missing[0]
+
+
+def test_the_calibrated_curve_counts_where_the_window_is_short():
+    short = (rank(steps=[step(i) for i in range(4)]),)
+    assert judge(honest(candidate=short, baseline=short)).kind == "inconclusive"
+    long = calibration(baseline_losses=(5.0, 4.8, 4.6, 4.4, 4.2, 4.0))
+    assert judge(honest(candidate=short, baseline=short, calibration=long)).kind == "accepted"
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_a_loss_that_leaves_the_curve_either_way_is_l224(factor):
+    moved = [step(i, losses=(5.0 * 0.97**i * factor,)) for i in range(12)]
+    assert codes(honest(candidate=(rank(steps=moved),))) == ["L224"]
+
+
+def test_work_while_stopped_is_t301():
+    assert codes(honest(turns=turns(cpu_outside_turn_s=0.04))) == []
+    assert codes(honest(turns=turns(cpu_outside_turn_s=0.12))) == ["T301"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"tampering": ("time.perf_counter replaced",)}, "T305"),
+        ({"tampering": ("optimizer hook removed",)}, "S406"),
+        ({"outside_imports": ("/tmp/model.py",)}, "S413"),
+        ({"world_size": 2}, "E501"),
+        ({"device": "cuda:0"}, "E501"),
+        ({"torch_version": "2.14.0"}, "E502"),
+        ({"parameter_dtypes": {"torch.bfloat16": 10}}, "L203"),
+    ],
+)
+def test_what_a_rank_reports_about_itself_can_reject(change, code):
+    assert codes(honest(candidate=(rank(**change),))) == [code]
+
+
+def test_what_the_probe_cannot_see_leaves_the_verdict_open():
+    assert judge(honest(candidate=(rank(unsupported=("two models",)),))).kind == "inconclusive"
+
+
+def test_threads_are_free_unless_pinned():
+    two = (rank(n_threads=2),)
+    assert codes(honest(candidate=two)) == []
+    pinned = lock(facts=(Fact(name="threads", value=1),))
+    assert codes(honest(lock=pinned, candidate=two)) == ["E501"]
+
+
+def test_a_step_faster_than_its_arithmetic_is_t315():
+    assert codes(honest(candidate_step_time_s=0.21)) == []
+    assert codes(honest(candidate_step_time_s=0.19)) == ["T315"]
+    assert codes(honest(candidate_step_time_s=0.0)) == ["T315"]
+
+
+def test_a_whole_run_slower_than_claimed_is_t312_and_busier_t303():
+    assert codes(honest(endurance=endurance(wall_s=30.9))) == []
+    assert codes(honest(endurance=endurance(wall_s=31.1))) == ["T312"]
+    assert codes(honest(endurance=endurance(cpu_s=31.1))) == ["T303"]
+
+
+def test_an_endurance_run_that_did_not_finish_proves_nothing():
+    died = RunObservation(end="signal", signal=9, wall_s=1.0, cpu_s=1.0)
+    assert judge(honest(endurance=endurance(observation=died))).kind == "inconclusive"
+
+
+def test_forbidden_autocast_is_l216_even_with_a_perfect_update():
+    strict = lock(policy=EquivalencePolicy(allow_bf16_autocast=False))
+    candidate = (rank(steps=[step(i, autocast="bfloat16") for i in range(12)]),)
+    assert codes(honest(lock=strict, candidate=candidate)) == ["L216"]
+
+
+def test_one_cause_is_reported_once():
+    evidence = honest(
+        candidate=(rank(steps=[step(i, seq_len=32) for i in range(12)]),),
+        audits=(audit(tensor(grad_error=0.2)),),
+    )
+    assert codes(evidence) == ["W102"]
