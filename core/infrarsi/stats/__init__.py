@@ -1,0 +1,1 @@
+"""Noise of process pairs, sequential confirmation, and what a budget can resolve."""

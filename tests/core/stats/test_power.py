@@ -1,0 +1,44 @@
+import math
+
+import numpy as np
+import pytest
+
+from infrarsi.contract.contract import Protocol
+from infrarsi.stats.confirmation import decide
+from infrarsi.stats.noise import fit_noise
+from infrarsi.stats.power import resolvable
+from infrarsi.stats.simulation import Noise
+
+PROTOCOL = Protocol()
+NOISE = fit_noise([0.02, -0.02, 0.02, -0.02])
+
+
+def test_more_minutes_resolve_smaller_gains():
+    gains = [resolvable(NOISE, 60.0, minutes, PROTOCOL) for minutes in (2, 4, 8)]
+    assert gains[0] > gains[1] > gains[2] > PROTOCOL.min_gain_frac
+
+
+def test_more_noise_resolves_less():
+    loud = fit_noise([0.06, -0.06, 0.06, -0.06])
+    assert resolvable(loud, 60.0, 8, PROTOCOL) > 2 * resolvable(NOISE, 60.0, 8, PROTOCOL)
+
+
+def test_a_budget_below_the_first_look_resolves_nothing():
+    assert resolvable(NOISE, 60.0, 1.9, PROTOCOL) is None
+
+
+def test_unmeasured_noise_resolves_nothing():
+    assert resolvable(fit_noise([]), 60.0, 100, PROTOCOL) is None
+
+
+def test_the_gain_named_is_promoted_in_four_of_five_tries():
+    gain = resolvable(NOISE, 60.0, 2, PROTOCOL)
+    units = math.log1p(gain) + Noise(sd=0.02).confirmation(np.random.default_rng(3), 2000, 2)
+    promoted = sum(decide(list(u), NOISE, PROTOCOL).kind == "promote" for u in units)
+    assert promoted / 2000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_spread_has_a_floor_and_counts_a_bias_as_noise():
+    assert fit_noise([0.0001, -0.0001]).sd == pytest.approx(0.003)
+    assert fit_noise([0.05, 0.05]).sd == pytest.approx(0.05)
+    assert fit_noise([]).sd is None
