@@ -1,14 +1,15 @@
 """The error tree. Expected outcomes (out of memory, a crash of the job) are values, not errors.
 
-    InfraRSIError
-    ├── UsageError          exit 2: wrong arguments, no repository, no launch line
-    │   └── ConfigError     exit 2: infrarsi.toml or the lock cannot be used
-    ├── RunnerError         exit 3: the daemon or the machine
-    │   ├── RunnerUnreachable
-    │   ├── RunnerRefused   the daemon answered with a refusal
-    │   └── VersionMismatch
-    ├── JobFailed           exit 2: the untouched baseline cannot be measured as it stands
-    └── EditConflict        the text moved on since the edit was computed
+InfraRSIError
+├── UsageError          exit 2: wrong arguments, no repository, no launch line
+│   └── ConfigError     exit 2: infrarsi.toml or the lock cannot be used
+├── RunnerError         exit 3: the daemon or the machine
+│   ├── RunnerUnreachable
+│   ├── RunnerRefused   the daemon answered with a refusal
+│   └── VersionMismatch
+├── JobFailed           exit 2: the untouched baseline cannot be measured as it stands
+├── EditConflict        the text moved on since the edit was computed
+└── ImpossibleMfu       more FLOPs than the roof allows: a measurement is wrong
 """
 
 
@@ -65,3 +66,7 @@ class JobFailed(InfraRSIError):
 
 class EditConflict(InfraRSIError):
     """The text under an edit is no longer what the edit was computed from."""
+
+
+class ImpossibleMfu(InfraRSIError):
+    """A model FLOPs utilisation above 100 %: roof, FLOPs or time are measured wrongly."""

@@ -1,0 +1,1 @@
+"""Step time and peak memory of a described job, without running it."""

@@ -1,0 +1,17 @@
+import pytest
+
+from infrarsi.errors import ImpossibleMfu
+from infrarsi.flops import flops_per_token, mfu
+
+
+def test_half_of_attention_is_masked_and_does_not_count():
+    assert flops_per_token(1000, 200, 10) == 90
+
+
+def test_utilisation_is_of_all_devices():
+    assert mfu(1000.0, 1e9, 1e12, 2) == pytest.approx(0.5)
+
+
+def test_more_than_everything_is_an_error_that_says_what_to_do():
+    with pytest.raises(ImpossibleMfu, match=r"120 %.*roof again"):
+        mfu(1200.0, 1e9, 1e12, 1)
