@@ -1,0 +1,87 @@
+"""What a hover says of a knob, as Markdown. Pure; looks up and never fits.
+
+The numbers come from the newest prediction table the runner published. Without one it says that
+nothing was measured yet and what the contract holds.
+"""
+
+import re
+from collections.abc import Callable
+
+from infrarsi.contract import Lock
+from infrarsi.frozen import Scalar
+from infrarsi.knobs import Binding, Knob
+from infrarsi.units import format_bytes, format_frac, format_seconds
+from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
+
+_HEAD = (
+    "| value | step time | MFU | peak memory | fits | known |",
+    "|---|---|---|---|---|---|",
+)
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+_GROUPED = frozenset({"micro_batch", "accumulation"})
+
+
+def knob_text(knob: Knob, binding: Binding, lock: Lock, table: PredictionTable | None) -> str:
+    """The whole hover of a knob where `binding` sets it."""
+    rows = () if table is None else tuple(row for row in table.rows if row.knob == knob.name)
+    parts = [_title(knob, binding), _numbers(knob, rows), _clause(knob, lock)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _title(knob: Knob, binding: Binding) -> str:
+    role = f", {_plain(knob.role)}" if knob.role != knob.name else ""
+    return f"**{_plain(binding.name)}**{role}, now {_value(knob.default)}"
+
+
+def _numbers(knob: Knob, rows: tuple[KnobPrediction, ...]) -> str:
+    if not rows:
+        return "No run has been measured yet: **InfraRSI: Doctor** measures the baseline."
+    return "\n".join([*_HEAD, *(_row(row, is_now=row.value == knob.default) for row in rows)])
+
+
+def _row(row: KnobPrediction, *, is_now: bool) -> str:
+    value = f"**{_value(row.value)}**" if is_now else _value(row.value)
+    step = _interval(row.step_time_s, format_seconds)
+    memory = _interval(row.peak_mem_bytes, format_bytes)
+    cells = (value, step, format_frac(row.mfu_frac), memory, _chance(row.p_fit), _known(row))
+    return f"| {' | '.join(cells)} |"
+
+
+def _known(row: KnobPrediction) -> str:
+    if row.n_trials == 0:
+        return row.known
+    return f"{row.known}, {row.n_trials} trial{'' if row.n_trials == 1 else 's'}"
+
+
+def _interval(interval: Interval, form: Callable[[float], str]) -> str:
+    value, low, high = form(interval.value), form(interval.low), form(interval.high)
+    return value if low == high else f"{value} ({low} to {high})"
+
+
+def _chance(p_fit: float) -> str:
+    if p_fit > 0.99:
+        return "> 99 %"
+    return "< 1 %" if p_fit < 0.01 else f"{100 * p_fit:.0f} %"
+
+
+def _clause(knob: Knob, lock: Lock) -> str:
+    work = lock.contract.workload
+    rows = None if work.global_batch_rows is None else f"{work.global_batch_rows} rows"
+    tokens = None if work.seq_len_tokens is None else f"{work.seq_len_tokens} tokens each"
+    held = " of ".join(part for part in (rows, tokens) if part) or "the workload as it was read"
+    processes = f"{work.world_size} process{'' if work.world_size == 1 else 'es'}"
+    clause = (
+        f"Contract of `{_plain(lock.contract.job)}`: {held} in every step on {processes}, "
+        f"locked as `{lock.digest[:12]}`."
+    )
+    if knob.role in _GROUPED:
+        clause += " Micro-batch times accumulation times processes stays the same."
+    return clause
+
+
+def _value(value: Scalar) -> str:
+    return _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,74 @@
+"""What a hover says of a knob."""
+
+from infrarsi.contract import Lock, Scope, TaskContract, Workload, make_lock
+from infrarsi.knobs import Binding, Knob
+from infrarsi.launch import Launch
+from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
+from infrarsi_server.lsp.hover_text import knob_text
+
+BINDING = Binding(carrier="constant", name="MICRO_BATCH", file="train.py")
+KNOB = Knob(
+    name="micro_batch",
+    type="ordinal",
+    choices=(2, 4, 8),
+    default=4,
+    role="micro_batch",
+    bindings=(BINDING,),
+)
+
+
+def lock() -> Lock:
+    contract = TaskContract(
+        job="main",
+        launch=Launch(script="train.py"),
+        workload=Workload(global_batch_rows=64, seq_len_tokens=256),
+        scope=Scope(editable=(), locked=()),
+    )
+    return make_lock(contract, {}, "c0ffee")
+
+
+def row(value: int, **changes: object) -> KnobPrediction:
+    made = KnobPrediction(
+        knob="micro_batch",
+        value=value,
+        step_time_s=Interval(value=1.25, low=1.2, high=1.31),
+        peak_mem_bytes=Interval(value=3.0 * 2**30, low=2.9 * 2**30, high=3.2 * 2**30),
+        mfu_frac=0.123,
+        p_fit=0.875,
+        known="predicted",
+    )
+    return made.model_copy(update=changes)
+
+
+def table(*rows: KnobPrediction) -> PredictionTable:
+    return PredictionTable(contract_digest=lock().digest, version=1, rows=rows)
+
+
+def test_without_a_table_it_says_that_nothing_was_measured() -> None:
+    said = knob_text(KNOB, BINDING, lock(), None)
+    assert "No run has been measured yet" in said
+    assert "64 rows of 256 tokens each in every step on 1 process" in said
+
+
+def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
+    measured = row(4, known="measured", n_trials=3, p_fit=1.0)
+    said = knob_text(KNOB, BINDING, lock(), table(row(2), measured, row(8, p_fit=0.001)))
+    rows = [line for line in said.splitlines() if line.startswith("|")][2:]
+    assert rows[0] == (
+        "| 2 | 1.25 s (1.20 s to 1.31 s) | 12.3 % | 3.00 GiB (2.90 GiB to 3.20 GiB) | 88 % "
+        "| predicted |"
+    )
+    assert rows[1].startswith("| **4** |")
+    assert rows[1].endswith("| > 99 % | measured, 3 trials |")
+    assert "| < 1 % |" in rows[2]
+
+
+def test_rows_of_other_knobs_are_left_out() -> None:
+    other = row(2, knob="threads")
+    assert "No run has been measured yet" in knob_text(KNOB, BINDING, lock(), table(other))
+
+
+def test_text_from_the_source_cannot_break_the_markdown() -> None:
+    odd = KNOB.model_copy(update={"default": "a|b\n[x](command:y)`"})
+    said = knob_text(odd, BINDING, lock(), None).splitlines()[0]
+    assert r"a\|b \[x\]\(command:y\)\`" in said
