@@ -1,0 +1,170 @@
+import json
+
+import recorded_results as results
+
+from infrarsi.contract.catalogue import CATALOGUE, violation
+from infrarsi.edits import Edit, apply_edits
+from infrarsi.place import Place
+from infrarsi.reading.reading import Problem
+from infrarsi.report.findings import as_github, as_text, finding, findings, problem_text
+from infrarsi.report.markdown import as_markdown
+from infrarsi.report.model import Report, build_report
+from infrarsi.report.outcomes import describe_outcome, describe_setting
+from infrarsi.report.printable import fenced, one_line, printable
+from infrarsi.report.sarif import as_sarif
+
+PLACE = Place(file="a b,c.py", line=3, column=5, end_line=3, end_column=9)
+
+
+def report() -> Report:
+    result = results.run_result(promoted=results.promotion())
+    return build_report(result, {"train.py": results.TRAIN})
+
+
+def test_the_report_has_what_the_plan_promises() -> None:
+    content = json.loads(report().model_dump_json())
+    assert {"contract", "calibration", "trials", "cost", "promoted"} <= content.keys()
+    promoted = content["promoted"]
+    assert promoted["speedup"]["ratio"] == 1.93
+    assert {"low", "high"} <= promoted["speedup"].keys()
+    assert promoted["mfu_before_frac"] < promoted["mfu_after_frac"]
+    assert [part["knob"] for part in promoted["parts"]] == ["micro_batch", "bf16_autocast"]
+
+
+def test_a_report_decodes_from_its_own_json() -> None:
+    made = report()
+    assert Report.model_validate_json(made.model_dump_json()) == made
+
+
+def test_a_campaign_without_promotion_says_so_and_has_null() -> None:
+    made = build_report(results.run_result(promoted=None), {})
+    assert json.loads(made.model_dump_json())["promoted"] is None
+    page = as_markdown(made)
+    assert "Nothing was promoted" in page
+    assert "not resolved" in page
+
+
+def test_changed_lines_are_whole_lines_with_their_number() -> None:
+    promoted = report().promoted
+    assert promoted is not None
+    changes = [(c.line, c.before, c.after) for c in promoted.changes]
+    assert changes == [
+        (3, "BATCH = 2\n", "BATCH = 4\n"),
+        (4, "ACCUMULATE = 4\n", "ACCUMULATE = 2\n"),
+        (7, "    loss = f()\n", "    with autocast():\n        loss = f()\n"),
+    ]
+
+
+def changed(text: str, edit: Edit) -> tuple[int | None, str, str]:
+    promotion = results.promotion().model_copy(update={"edits": (edit,)})
+    made = build_report(results.run_result(promoted=promotion), {"train.py": text}).promoted
+    assert made is not None
+    [change] = made.changes
+    return change.line, change.before, change.after
+
+
+def test_insertions_and_deletions_show_only_their_own_lines() -> None:
+    text = "a\nb\nc"
+    assert changed(text, Edit(file="train.py", start=2, old="", new="x\n")) == (2, "", "x\n")
+    assert changed(text, Edit(file="train.py", start=2, old="b\n", new="")) == (2, "b\n", "")
+    assert changed(text, Edit(file="train.py", start=4, old="c", new="d")) == (3, "c", "d")
+    assert changed(text, Edit(file="train.py", start=1, old="\n", new=" ")) == (
+        1,
+        "a\nb\n",
+        "a b\n",
+    )
+
+
+def test_changed_lines_of_a_source_that_is_gone_have_no_number() -> None:
+    edit = Edit(file="train.py", start=2, old="zzz", new="y")
+    assert changed("a\nb\n", edit) == (None, "zzz", "y")
+
+
+def test_the_page_names_every_trial_its_outcome_and_the_cost_of_failures() -> None:
+    page = as_markdown(report())
+    for trial in results.TRIALS:
+        assert f"| {trial.number} |" in page
+        assert describe_outcome(trial.outcome).split("|")[0] in page.replace("\\", "")
+    assert "of which 5 failed (1 out of memory): 1 min 40 s" in page
+    assert "1.93x [1.85, 2.02] 95%" in page
+    assert "24.5 % → 47.3 %" in page
+    assert "can tell no gain" in page
+
+
+def test_a_hostile_log_cannot_leave_its_block_or_steer_a_terminal() -> None:
+    page = as_markdown(report())
+    assert "\x1b" not in page
+    assert "````\nTraceback ``` <b>" in page
+    assert "recognised \\| in &lt;train.py>" in page
+
+
+def test_the_diff_in_the_page_is_the_promotions_edit() -> None:
+    page = as_markdown(report())
+    assert "-BATCH = 2\n+BATCH = 4" in page
+    assert apply_edits(results.TRAIN, results.EDITS).count("autocast") == 1
+
+
+def test_a_setting_reads_as_a_person_would_write_it() -> None:
+    assert describe_setting({"micro_batch": 8, "sdpa": True, "drop": False}) == (
+        "micro_batch=8, sdpa, no drop"
+    )
+    assert describe_setting({}) == "baseline"
+
+
+def test_control_characters_never_reach_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\x07\x9bc\u202ed\r\ne\tf") == "abcd\ne\tf"
+    assert one_line("x" * 300, 10) == "x" * 9 + "…"
+    assert fenced("``` and ````").startswith("`````\n")
+
+
+def test_a_finding_has_the_public_shape() -> None:
+    found = finding(violation("W101", "8 rows became 4.", place=PLACE))
+    assert json.loads(found.model_dump_json()) == {
+        "code": "W101",
+        "family": "workload",
+        "severity": "error",
+        "file": "a b,c.py",
+        "line": 3,
+        "column": 5,
+        "end_line": 3,
+        "end_column": 9,
+        "message": "8 rows became 4.",
+    }
+
+
+def test_findings_are_ordered_by_place() -> None:
+    late = PLACE.model_copy(update={"line": 9})
+    found = findings([violation("W102", "b", place=late), violation("W101", "a", place=PLACE)])
+    assert [f.code for f in found] == ["W101", "W102"]
+
+
+def test_text_lines_are_clickable_and_github_lines_escaped() -> None:
+    found = [
+        finding(violation("W101", "50% of\nrows", place=PLACE)),
+        finding(violation("T301", "x")),
+    ]
+    assert as_text(found) == "a b,c.py:3:5: error W101 50% of rows\nerror T301 x\n"
+    first, second = as_github(found).splitlines()
+    assert first == (
+        "::error file=a b%2Cc.py,line=3,endLine=3,col=5,title=InfraRSI W101::50%25 of%0Arows"
+    )
+    assert second == "::error title=InfraRSI T301::x"
+
+
+def test_sarif_points_each_result_at_its_rule() -> None:
+    found = [finding(violation("W101", "m", place=PLACE)), finding(violation("T301", "n"))]
+    [run] = as_sarif(found, ["train.py:1:1: odd"], "0.1.0")["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rules[r["ruleIndex"]]["id"] for r in run["results"]] == ["W101", "T301"]
+    assert rules[1]["fullDescription"]["text"] == CATALOGUE["W101"].summary
+    location = run["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == "a%20b%2Cc.py"
+    assert location["region"]["endColumn"] == 9
+    assert "locations" not in run["results"][1]
+    [note] = run["invocations"][0]["toolExecutionNotifications"]
+    assert note["message"]["text"] == "train.py:1:1: odd"
+
+
+def test_a_problem_is_one_line_with_its_place() -> None:
+    assert problem_text(Problem(what="cannot\nread", place=PLACE)) == "a b,c.py:3:5: cannot read"
+    assert problem_text(Problem(what="x")) == "x"
