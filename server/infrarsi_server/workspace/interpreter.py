@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +52,12 @@ class Choice:
 
 
 def choose_python(root: Path, environ: Mapping[str, str]) -> Choice:
-    """The first of `.venv`, the active environment and PATH that can import torch."""
+    """The first of `.venv`, the active environment, PATH and our own Python that has torch."""
     found = list(dict.fromkeys(_candidates(root, environ)))
     for python, where in found:
         if has_torch(_absolute(root, python)):
             return Choice(python, f"The job's own interpreter: {where}, which has torch.", True)
-    python, where = found[0] if found else ("python", "python on PATH")
+    python, where = found[0]
     return Choice(python, f"No interpreter with torch was found; this is {where}.", False)
 
 
@@ -118,6 +119,7 @@ def _candidates(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, s
     for name in ("python", "python3"):
         if on_path := shutil.which(name, path=environ.get("PATH")):
             yield on_path, f"{name} on PATH"
+    yield sys.executable, "the one InfraRSI itself runs in"
 
 
 def _absolute(root: Path, python: str) -> Path:
