@@ -1,0 +1,36 @@
+"""What a mode does beyond counting: each plan gets its turn where a step opens and closes."""
+
+
+class Plan:
+    """Does nothing; a plan overrides what it needs.
+
+    `opens` runs before the step's first work, `closes` after its last optimizer call and before
+    anything of the next step.
+    """
+
+    def opens(self, index):
+        """Step `index` is about to start."""
+
+    def forward_begins(self, module):
+        """An outermost forward with gradients is about to start."""
+
+    def optimizer_begins(self, optimizer):
+        """An optimizer is about to update its parameters."""
+
+    def closes(self, index):
+        """Step `index` has ended."""
+
+    def obeys(self, command):
+        """The runner sent a command."""
+
+    def finishes(self):
+        """No more events will come."""
+
+    def evidence(self):
+        """Fields of RankEvidence."""
+        return {}
+
+
+def plans_for(session):
+    """The plans of a session's mode."""
+    return []
