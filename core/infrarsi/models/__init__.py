@@ -1,0 +1,1 @@
+"""Models fitted on trials: step time, censored peak memory, and what breaks."""
