@@ -82,21 +82,6 @@ def is_ancestor(repository: Repository, commit: str, of: str) -> bool:
     return repository.git().succeeds("merge-base", "--is-ancestor", commit, of)
 
 
-def find_commit(repository: Repository, tips: list[str], trailer: str, value: str) -> str | None:
-    """The newest commit in the history of the tips that has the trailer with that value."""
-    log = repository.git().text(
-        "log",
-        "--no-show-signature",
-        f"--format=%H%x09%(trailers:key={trailer},valueonly,separator=%x2C)",
-        "--fixed-strings",
-        f"--grep={trailer}: {value}",
-        *tips,
-        "--",
-    )
-    found = (line.split("\t", 1) for line in log.splitlines())
-    return next((sha for sha, *rest in found if value in "".join(rest).split(",")), None)
-
-
 def changes_back(repository: Repository, commit: str) -> dict[str, Change]:
     """What takes a commit back: its changed files with both texts, after first."""
     git = repository.git()

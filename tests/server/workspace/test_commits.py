@@ -9,7 +9,6 @@ from infrarsi_server.workspace.commits import (
     branch_tip,
     changes_back,
     commit_changes,
-    find_commit,
     is_ancestor,
     is_checked_out,
 )
@@ -91,22 +90,6 @@ def test_an_executable_file_stays_executable(tmp_path: Path) -> None:
     (tmp_path / "train.py").chmod(0o755)
     git(tmp_path, "commit", "--quiet", "-am", "Executable")
     assert git(tmp_path, "ls-tree", apply(at), "train.py").startswith("100755")
-
-
-def test_a_commit_is_found_by_its_trailer_and_not_by_a_mention(tmp_path: Path) -> None:
-    at = repository(tmp_path)
-    commit = apply(at)
-    head = git(tmp_path, "rev-parse", "HEAD")
-    mention = commit_changes(
-        at,
-        "other",
-        head,
-        {"train.py": Change(BEFORE, "x\n")},
-        "About\n\nInfrarsi-Campaign: c1 is\n\nmore\n",
-    )
-    assert find_commit(at, ["infrarsi/main/c1"], "Infrarsi-Campaign", "c1") == commit
-    assert find_commit(at, [mention.commit], "Infrarsi-Campaign", "c1") is None
-    assert find_commit(at, ["infrarsi/main/c1"], "Infrarsi-Campaign", "c2") is None
 
 
 def test_a_branch_someone_stands_on_is_known(tmp_path: Path) -> None:
