@@ -1,0 +1,66 @@
+"""Executing runs: the only way anything of a job is ever started."""
+
+import random
+from pathlib import Path
+
+from infrarsi.wire.probe import StopCommand
+from infrarsi_runner.folders import remove_folder
+from infrarsi_runner.live_job import LiveJob
+from infrarsi_runner.outcomes import outcome_of, step_times_s
+from infrarsi_runner.roofing import measure_roof
+from infrarsi_runner.run_spec import PairResult, RunResult, RunSpec, Side
+from infrarsi_runner.site import Site
+from infrarsi_runner.turns import take_turns
+
+__all__ = ["PairResult", "RunResult", "RunSpec", "Runs", "Side", "outcome_of", "step_times_s"]
+
+
+class Runs:
+    """A campaign's runs, one at a time. Every method raises Cancelled when a stop was asked for."""
+
+    def __init__(self, site: Site) -> None:
+        """Bind the surroundings."""
+        self._site = site
+
+    def execute(self, spec: RunSpec) -> RunResult:
+        """One run, alone on the machine. What goes wrong in the job is in the result.
+
+        Raises:
+            UsageError: the launch, the interpreter or an editable root cannot be used.
+            RunnerError: the sandbox or the machine fails.
+        """
+        with LiveJob(spec, self._site) as job:
+            if spec.mode == "timed":
+                job.send(StopCommand(after=spec.warmup_steps + spec.window_steps - 1))
+            job.wait_for_end()
+            return job.result()
+
+    def pair(
+        self,
+        baseline: RunSpec,
+        candidate: RunSpec,
+        *,
+        first: Side,
+        turn_pairs: int,
+        steps_per_turn: int,
+        audit: bool,
+        rng: random.Random,
+    ) -> PairResult:
+        """Two live jobs that take turns, the waiting one stopped; see `turns`."""
+        return take_turns(
+            {"baseline": baseline, "candidate": candidate},
+            self._site,
+            first=first,
+            turn_pairs=turn_pairs,
+            steps_per_turn=steps_per_turn,
+            audit=audit,
+            rng=rng,
+        )
+
+    def roof(self, python: str, threads: int | None) -> dict[str, float]:
+        """The probe's matmul roof of one device: FLOP/s by dtype."""
+        return measure_roof(self._site, python, threads)
+
+    def discard(self, result: RunResult) -> None:
+        """Remove what a run left on disk, but for its log."""
+        remove_folder(Path(result.evidence_dir))
