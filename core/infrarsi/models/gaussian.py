@@ -74,7 +74,7 @@ class Posterior:
         mean = self.prior.at(features) + cross @ self._inverse @ self._surprise
         own = self.prior.offset_sd**2 + (features**2) @ self.prior.sd**2
         own = own + self.prior.residual_sd**2
-        variance = own - np.einsum("ij,jk,ik->i", cross, self._inverse, cross)
+        variance = own - ((cross @ self._inverse) * cross).sum(axis=1)
         return mean, np.maximum(variance, 1e-12)
 
     def effects(self, rows: Floats) -> tuple[Floats, Floats]:
@@ -82,7 +82,7 @@ class Posterior:
         gain = (self.prior.sd**2)[:, None] * self.features.T
         mean = self.prior.mean + gain @ self._inverse @ self._surprise
         covariance = np.diag(self.prior.sd**2) - gain @ self._inverse @ gain.T
-        variance = np.einsum("ij,jk,ik->i", rows, covariance, rows)
+        variance = ((rows @ covariance) * rows).sum(axis=1)
         return rows @ mean, np.sqrt(np.maximum(variance, 0.0))
 
     def leave_one_out(self) -> tuple[Floats, Floats]:

@@ -59,7 +59,7 @@ class MemoryModel:
         """Peak memory of the fullest device, GiB, with a 90 % interval."""
         tail = (1 - LEVEL) / 2
         value, low, high = (self._quantile(settings, q) for q in (0.5, tail, 1 - tail))
-        seen = np.asarray([self._highest_seen(s) for s in settings])
+        seen = np.asarray([self._highest_seen.get(self.encoding.key(s), 0.0) for s in settings])
         return Prediction(value=value, low=low, high=np.maximum(high, seen))
 
     def p_fit(self, settings: Sequence[Setting], limit_gib: float) -> Floats:
@@ -103,10 +103,13 @@ class MemoryModel:
                 bound[i] = _log_above(self.bounds[key].gib, self.base_gib)
         return mean, np.sqrt(variance + _NOISE_SD**2), bound
 
-    def _highest_seen(self, setting: Setting) -> float:
-        key = self.encoding.key(setting)
-        same = (p.gib for p in self.measured if self.encoding.key(p.setting) == key)
-        return max(same, default=0.0)
+    @cached_property
+    def _highest_seen(self) -> dict[Key, float]:
+        highest: dict[Key, float] = {}
+        for peak in self.measured:
+            key = self.encoding.key(peak.setting)
+            highest[key] = max(peak.gib, highest.get(key, 0.0))
+        return highest
 
 
 def fit_memory(

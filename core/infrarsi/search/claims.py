@@ -1,0 +1,95 @@
+"""Claims as the search is given them: plain dictionaries that name a knob and a value.
+
+    {"knob", "value" (True), "log_speedup" (0.0), "sd" (0.3), "memory_role", "source"}
+
+`log_speedup` is the natural log of before/after. A source loses belief with each rejection of a
+trial that carried one of its claims.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infrarsi.errors import UsageError
+from infrarsi.frozen import Scalar
+from infrarsi.models.step_time import TimeClaim
+from infrarsi.search.outcomes import Told
+from infrarsi.search.space import SearchSpace
+
+_SD = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchClaim:
+    """One claim, checked."""
+
+    knob: str
+    value: Scalar
+    log_speedup: float
+    sd: float
+    memory_role: str
+    source: str
+
+
+def read_claims(claims: Iterable[Mapping[str, Any]], space: SearchSpace) -> tuple[SearchClaim, ...]:
+    """Check plain claims; those on knobs the space does not have are left out.
+
+    Raises:
+        UsageError: a claim without a knob, or with a value the knob does not have.
+    """
+    names = {k.name for k in space.knobs}
+    read = [_read(claim) for claim in claims]
+    known = [claim for claim in read if claim.knob in names]
+    for claim in known:
+        space.complete({claim.knob: claim.value})
+    return tuple(known)
+
+
+def time_claims(
+    claims: Sequence[SearchClaim], told: Sequence[Told]
+) -> dict[tuple[str, Scalar], TimeClaim]:
+    """Claims on speed, each with the belief its source has left."""
+    return {
+        (c.knob, c.value): TimeClaim(
+            log_speedup=c.log_speedup, sd=c.sd, belief=1 / (1 + _n_rejected(c.source, claims, told))
+        )
+        for c in claims
+    }
+
+
+def memory_roles(claims: Sequence[SearchClaim]) -> dict[tuple[str, Scalar], str]:
+    """Who claims to save memory, or to need it."""
+    return {(c.knob, c.value): c.memory_role for c in claims}
+
+
+def _n_rejected(source: str, claims: Sequence[SearchClaim], told: Sequence[Told]) -> int:
+    own = [(c.knob, c.value) for c in claims if c.source == source]
+    rejected = [t.setting for t in told if t.status == "rejected"]
+    return sum(any(setting.get(knob) == value for knob, value in own) for setting in rejected)
+
+
+def _read(claim: Mapping[str, Any]) -> SearchClaim:
+    knob = claim.get("knob")
+    if not isinstance(knob, str):
+        raise UsageError("A claim names no knob.", 'Give {"knob": name, "value": value, ...}.')
+    role = claim.get("memory_role") or "neutral"
+    if role not in ("hungry", "saver", "neutral"):
+        raise UsageError(f"A memory role cannot be {role!r}.", "Use hungry, saver or neutral.")
+    return SearchClaim(
+        knob=knob,
+        value=claim.get("value", True),
+        log_speedup=_number(claim, "log_speedup", 0.0),
+        sd=max(0.01, _number(claim, "sd", _SD)),
+        memory_role=role,
+        source=str(claim.get("source") or knob),
+    )
+
+
+def _number(claim: Mapping[str, Any], name: str, missing: float) -> float:
+    value = claim.get(name)
+    if value is None:
+        return missing
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UsageError(f"A claim's {name} cannot be {value!r}.", "Give a finite number.")
+    return float(value)

@@ -1,0 +1,69 @@
+"""What was told, sorted into what each model may learn from it.
+
+completed: speed, memory, validity. oom: a bound on memory. nan: speed (its time is real) and a
+break. Everything else that failed: a break. rejected: a break that teaches neither speed nor
+memory nor its claim, and counts against the sources of the claims it carried.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from infrarsi.errors import UsageError
+from infrarsi.knobs import Setting
+
+Status = Literal["ok", "oom", "compile_error", "nan", "timeout", "crashed", "rejected"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One trial's outcome, numbers in s and GiB, None where not measured."""
+
+    setting: Setting
+    status: Status
+    step_time_s: float | None = None
+    peak_mem_gib: float | None = None
+    mem_at_least_gib: float | None = None
+
+    @property
+    def teaches_speed(self) -> bool:
+        """Whether its step time is one of this setting as it would be used."""
+        return self.status in ("ok", "nan") and self.step_time_s is not None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it failed for another reason than memory."""
+        return self.status not in ("ok", "oom")
+
+
+def read_outcome(setting: Setting, outcome: Mapping[str, Any]) -> Told:
+    """Check a plain outcome.
+
+    Raises:
+        UsageError: an unknown status, or a number that is not positive and finite.
+    """
+    status: Any = outcome.get("status")
+    if status not in get_args(Status):
+        raise UsageError(
+            f"An outcome's status cannot be {status!r}.",
+            f"Use one of {', '.join(get_args(Status))}.",
+        )
+    told = Told(
+        setting=setting,
+        status=status,
+        step_time_s=_positive(outcome, "step_time_s"),
+        peak_mem_gib=_positive(outcome, "peak_mem_gib"),
+        mem_at_least_gib=_positive(outcome, "mem_at_least_gib"),
+    )
+    if status == "ok" and told.step_time_s is None:
+        raise UsageError("A trial that is ok has no step_time_s.", "Tell the measured step time.")
+    return told
+
+
+def _positive(outcome: Mapping[str, Any], name: str) -> float | None:
+    value = outcome.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
+        raise UsageError(f"{name} cannot be {value!r}.", "Give a positive number.")
+    return float(value)
