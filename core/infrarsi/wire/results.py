@@ -31,14 +31,21 @@ class Roof(Frozen):
 
 
 class Resolvable(Frozen):
-    """The smallest gain that `minutes` of pairs can tell from noise with 80 % power."""
+    """The smallest gain that `minutes` of pairs can tell from noise with 80 % power.
+
+    None where no planned look fits into the minutes.
+    """
 
     minutes: float
-    gain_frac: float
+    gain_frac: float | None
 
 
 class Calibration(Frozen):
-    """What was measured for one contract on one machine; bound to both."""
+    """What was measured for one contract on one machine; bound to both.
+
+    `aa_log_ratios` are the log ratios of the baseline against itself, one a unit; `pair_log_sd`
+    is their pooled standard deviation about zero.
+    """
 
     contract_digest: str
     machine: str
