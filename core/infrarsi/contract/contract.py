@@ -15,6 +15,7 @@ class Fact(Frozen):
     `name` is canonical: micro_batch, accumulation, world_size, global_batch, seq_len, optimizer,
     lr, weight_decay, clip, precision, loss, seed, updates, tokens_per_step, ... Exactly one of
     `value` and `unknown` is set. `guess` is an editable proposal where the value is unknown.
+    `given` marks what the user said rather than what was read.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Fact(Frozen):
     place: Place | None = None
     unknown: str | None = None
     guess: Scalar | None = None
+    given: bool = False
 
 
 class EquivalencePolicy(Frozen):

@@ -1,0 +1,18 @@
+"""Text to facts: what a job's sources say, with places, and what could not be understood."""
+
+from infrarsi.reading.propose import default_job, propose_contract
+from infrarsi.reading.read import read
+from infrarsi.reading.reading import Problem, Reading, Role, RoleSpan
+from infrarsi.reading.sources import MappingSources, Sources
+
+__all__ = [
+    "MappingSources",
+    "Problem",
+    "Reading",
+    "Role",
+    "RoleSpan",
+    "Sources",
+    "default_job",
+    "propose_contract",
+    "read",
+]

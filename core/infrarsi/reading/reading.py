@@ -4,12 +4,10 @@ from typing import Literal
 
 from infrarsi.contract.contract import Fact
 from infrarsi.frozen import Frozen
-from infrarsi.knobs import Knob
+from infrarsi.knobs import Binding, Knob
 from infrarsi.place import Place
 
-Role = Literal[
-    "fetch", "forward", "loss", "backward", "clip", "step", "zero_grad", "clock", "sync"
-]
+Role = Literal["fetch", "forward", "loss", "backward", "clip", "step", "zero_grad", "clock", "sync"]
 
 
 class RoleSpan(Frozen):
@@ -27,13 +25,18 @@ class Problem(Frozen):
 
 
 class Reading(Frozen):
-    """Facts, knobs, roles and problems of one job's sources. `files` are those reachable."""
+    """Facts, knobs, roles and problems of one job's sources. `files` are those reachable.
+
+    `bindings` tells, for each fact that one literal or launch choice sets by itself, how another
+    value would get there.
+    """
 
     facts: tuple[Fact, ...] = ()
     knobs: tuple[Knob, ...] = ()
     roles: tuple[RoleSpan, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
+    bindings: dict[str, Binding] = {}  # noqa: RUF012 (pydantic copies it)
 
     def fact(self, name: str) -> Fact | None:
         """The fact of that name, if there is one."""

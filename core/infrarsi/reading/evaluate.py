@@ -1,0 +1,402 @@
+"""What expressions amount to under one launch: lazily, without executing anything.
+
+A small abstract interpreter. Names are resolved where they are bound, parameters at their call
+sites, conditions where they can be decided; whatever is not certain is Unknown with a reason.
+With `overrides` the same question is answered as if some literals held other values.
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from infrarsi.frozen import Scalar
+from infrarsi.reading import calls, objects
+from infrarsi.reading.externals import environment, is_builtin, literal
+from infrarsi.reading.frames import Frame
+from infrarsi.reading.operators import binary, compare, is_true, unary
+from infrarsi.reading.options import find_options
+from infrarsi.reading.project import CallSite, Project
+from infrarsi.reading.scopes import Event, Function, Guard, Scope, parameters
+from infrarsi.reading.values import (
+    ClassValue,
+    FunctionValue,
+    Known,
+    Many,
+    Module,
+    Origin,
+    Record,
+    Symbol,
+    Unknown,
+    Value,
+    merge_origins,
+    same_value,
+)
+
+_MAX_DEPTH = 60
+_MAX_WORK = 40_000
+
+
+class Evaluator:
+    """Evaluates expressions of one project."""
+
+    def __init__(self, project: Project, overrides: Mapping[str, Scalar] | None = None) -> None:
+        """`overrides` gives values by `Origin.key`."""
+        self.project = project
+        self.launch = project.launch
+        self.options = find_options(project)
+        self._overrides = overrides or {}
+        self._frames: dict[Scope, Frame] = {}
+        self._known: dict[tuple[ast.AST, Frame], Value] = {}
+        self._open: set[tuple[ast.AST, Frame]] = set()
+        self._work = 0
+        self.calling: list[Scope] = []
+        self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
+
+    def frame(self, scope: Scope) -> Frame:
+        """The scope without a particular call in mind."""
+        if scope not in self._frames:
+            parent = self.frame(scope.parent) if scope.parent else None
+            self._frames[scope] = Frame(scope, parent)
+        return self._frames[scope]
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        """What `node`, written in `frame`, amounts to."""
+        key = (node, frame)
+        if key in self._known:
+            return self._known[key]
+        self._work += 1
+        if key in self._open:
+            return Unknown("it depends on itself")
+        if len(self._open) > _MAX_DEPTH or self._work > _MAX_WORK:
+            return Unknown("it is too deeply computed to be followed")
+        self._open.add(key)
+        try:
+            result = self._evaluate(node, frame)
+        finally:
+            self._open.discard(key)
+        self._known[key] = result
+        return result
+
+    def named(self, node: ast.expr, frame: Frame, name: str) -> Value:
+        """The value of an expression bound to `name`: a literal there becomes an origin."""
+        value = self.value(node, frame)
+        if not isinstance(value, Known):
+            return value
+        place = frame.scope.source.place(node)
+        if literal(node):
+            origin = Origin("constant", name, value.value, frame.scope.source.file, place)
+            return self.originate(origin)
+        renamed = isinstance(node, ast.Name | ast.Attribute) or value.direct() is not None
+        if value.place is not None and renamed:
+            return value
+        return Known(value.value, value.origins, place)
+
+    def originate(self, origin: Origin) -> Known:
+        """The value of one literal, or what the overrides put in its stead."""
+        value = self._overrides.get(origin.key, origin.value)
+        changed = Origin(origin.carrier, origin.name, value, origin.file, origin.place)
+        return Known(value, (changed,), origin.place)
+
+    def name(self, name: str, frame: Frame, at: ast.expr | None = None) -> Value:
+        """What a name means in `frame`, where `at` is evaluated."""
+        for number, around in enumerate(frame.around()):
+            is_class = isinstance(around.scope.node, ast.ClassDef)
+            if number and is_class:
+                continue
+            events = around.scope.events.get(name)
+            if events:
+                return self.fold(events, around, at if number == 0 else None)
+        starred = self._starred(name, frame)
+        if starred is not None:
+            return starred
+        if name == "__name__":
+            return self._module_name(frame)
+        if is_builtin(name):
+            return Symbol(f"builtins.{name}")
+        return Unknown(f"`{name}` is not defined where it is used")
+
+    def fold(
+        self,
+        events: Sequence[Event],
+        frame: Frame,
+        at: ast.expr | None,
+        initial: Value | None = None,
+    ) -> Value:
+        """What a name holds after its bindings, or where `at` stands."""
+        used = (at.lineno, at.col_offset) if at is not None else None
+        before = [event for event in events if used is None or event.end <= used]
+        current = initial
+        for event in before or events:
+            holds = self.hold(event.guards, frame)
+            if holds is False:
+                continue
+            new = self._bind(event, frame, current)
+            if current is None or holds is True:
+                current = new
+            elif not same_value(current, new):
+                return Unknown(f"`{event.name}` depends on a condition that is not known")
+        if current is None:
+            return Unknown(f"`{events[0].name}` is not set under this launch")
+        return self._changed_later(events, before, frame, current, at)
+
+    def hold(self, guards: Sequence[Guard], frame: Frame) -> bool | None:
+        """Whether all conditions hold, None where that is not certain."""
+        result: bool | None = True
+        for guard in guards:
+            truth = None if guard.test is None else is_true(self.value(guard.test, frame))
+            if truth is None:
+                result = None
+            elif truth != guard.holds:
+                return False
+        return result
+
+    def call_sites(self, function: Scope) -> list[CallSite]:
+        """Where the function is called (for a constructor: where the class is)."""
+        if function.name == "__init__" and function.parent is not None:
+            wanted = function.parent
+        else:
+            wanted = function
+        sites: list[CallSite] = []
+        for site in self.project.calls_by_name.get(wanted.name, []):
+            callee = self.value(site.call.func, self.frame(site.scope))
+            scope = callee.scope if isinstance(callee, FunctionValue | ClassValue) else None
+            unclear = isinstance(callee, Unknown) and isinstance(site.call.func, ast.Attribute)
+            if scope is wanted or unclear:
+                sites.append(site)
+        return sites
+
+    def _evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        match node:
+            case ast.Constant(value=value):
+                plain = isinstance(value, bool | int | float | str | None)
+                return Known(value) if plain else Unknown("it is no plain number or text")
+            case ast.Name(id=name):
+                return self._comprehended(node, frame) or self.name(name, frame, node)
+            case ast.Attribute():
+                return objects.attribute_value(self, node, frame)
+            case ast.Call():
+                return calls.call_value(self, node, frame)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                return Many(tuple(self.value(element, frame) for element in elements))
+            case ast.Dict():
+                return self._dictionary(node, frame)
+            case ast.Subscript():
+                return self._subscript(node, frame)
+            case ast.Lambda() if node in self.project.scopes:
+                return FunctionValue(self.project.scopes[node], frame)
+            case _:
+                return self._operation(node, frame)
+
+    def _operation(self, node: ast.expr, frame: Frame) -> Value:
+        match node:
+            case ast.BinOp(left=left, op=op, right=right):
+                return binary(op, self.value(left, frame), self.value(right, frame))
+            case ast.UnaryOp(op=op, operand=operand):
+                return unary(op, self.value(operand, frame))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compare(left, op, right, frame)
+            case ast.BoolOp():
+                return self._choice(node, frame)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                truth = is_true(self.value(test, frame))
+                if truth is None:
+                    first, second = self.value(body, frame), self.value(orelse, frame)
+                    same = same_value(first, second)
+                    return first if same else Unknown("it depends on a condition not known")
+                return self.value(body if truth else orelse, frame)
+            case ast.NamedExpr(value=value):
+                return self.value(value, frame)
+            case _:
+                return Unknown(f"`{type(node).__name__}` is not followed")
+
+    def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr, frame: Frame) -> Value:
+        a, b = self.value(left, frame), self.value(right, frame)
+        if b == Symbol("os.environ") and isinstance(op, ast.In | ast.NotIn):
+            is_set = environment(self.launch, a) is not None
+            return Known(is_set == isinstance(op, ast.In))
+        return compare(op, a, b)
+
+    def _choice(self, node: ast.BoolOp, frame: Frame) -> Value:
+        """`a or b`, `a and b`: the first operand that decides."""
+        decisive = isinstance(node.op, ast.Or)
+        unsure = False
+        value: Value = Unknown("it depends on an unknown condition")
+        for operand in node.values:
+            value = self.value(operand, frame)
+            truth = is_true(value)
+            if truth is decisive:
+                return Known(decisive) if unsure else value
+            unsure = unsure or truth is None
+        return Unknown("it depends on an unknown condition") if unsure else value
+
+    def _dictionary(self, node: ast.Dict, frame: Frame) -> Value:
+        fields: dict[str, Value] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+                return Unknown("it is a dictionary whose keys are not all written out")
+            fields[key.value] = self.named(value, frame, key.value)
+        return Record(fields)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        base, index = self.value(node.value, frame), self.value(node.slice, frame)
+        if base == Symbol("os.environ"):
+            return environment(self.launch, index) or Unknown(
+                f"the environment variable {ast.unparse(node.slice)} is not set by the launch line"
+            )
+        return self.select(base, index.value if isinstance(index, Known) else None)
+
+    def select(self, base: Value, index: Scalar | None) -> Value:
+        """`base[index]` for tuples of known length and for named values."""
+        match base:
+            case Many(items=items) if isinstance(index, int) and -len(items) <= index < len(items):
+                return items[index]
+            case Record(fields=fields) if isinstance(index, str) and index in fields:
+                return fields[index]
+            case Unknown():
+                return base
+            case _:
+                return Unknown("it is part of something that is not followed")
+
+    def _bind(self, event: Event, frame: Frame, current: Value | None) -> Value:
+        match event.kind:
+            case "assign" if event.value is not None:
+                if not event.path:
+                    return self.named(event.value, frame, event.name)
+                value = self.value(event.value, frame)
+                for index in event.path:
+                    value = self.select(value, index)
+                return value
+            case "augment" if event.value is not None and event.operator is not None:
+                return self._augmented(event, event.value, event.operator, frame, current)
+            case "import" if isinstance(event.node, ast.Import | ast.ImportFrom):
+                return self._imported(event.name, event.node, frame)
+            case "define":
+                return self._defined(event, frame)
+            case "parameter" if isinstance(event.node, Function):
+                return self._parameter(event.name, event.node, frame)
+            case "loop":
+                return Unknown(f"`{event.name}` changes in a loop")
+            case _:
+                return Unknown(f"`{event.name}` is set in a way that is not followed")
+
+    def _augmented(
+        self,
+        event: Event,
+        added: ast.expr,
+        op: ast.operator,
+        frame: Frame,
+        current: Value | None,
+    ) -> Value:
+        if event.in_loop or current is None:
+            return Unknown(f"`{event.name}` changes in a loop")
+        value = binary(op, current, self.value(added, frame))
+        if isinstance(value, Known):
+            place = frame.scope.source.place(event.node)
+            return Known(value.value, merge_origins([current, value]), place)
+        return value
+
+    def _changed_later(
+        self,
+        events: Sequence[Event],
+        before: Sequence[Event],
+        frame: Frame,
+        current: Value,
+        at: ast.expr | None,
+    ) -> Value:
+        """The value, unless a later pass through the loop would find another number there."""
+        later = [event for event in events if event not in before and event.in_loop]
+        if at is None or not isinstance(current, Known) or not before or not later:
+            return current
+        loops = ast.For | ast.AsyncFor | ast.While
+        around = {node for node in frame.scope.source.ancestors(at) if isinstance(node, loops)}
+        for event in later:
+            shared = any(node in around for node in frame.scope.source.ancestors(event.node))
+            if shared and not same_value(current, self._bind(event, frame, current)):
+                return Unknown(f"`{event.name}` changes in a loop")
+        return current
+
+    def _defined(self, event: Event, frame: Frame) -> Value:
+        scope = self.project.scopes.get(event.node)
+        if scope is None:
+            return Unknown(f"`{event.name}` is set in a way that is not followed")
+        if isinstance(event.node, ast.ClassDef):
+            return ClassValue(scope, frame)
+        return FunctionValue(scope, frame)
+
+    def _imported(self, name: str, node: ast.Import | ast.ImportFrom, frame: Frame) -> Value:
+        importer = frame.scope.source.file
+        if isinstance(node, ast.Import):
+            alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
+            wanted = alias.name if alias.asname else name
+            file = self.project.find_module(wanted, importer)
+            return Module(file) if file in self.project.files else Symbol(wanted)
+        alias = next(a for a in node.names if (a.asname or a.name) == name)
+        module = node.module or ""
+        prefix = f"{module}." if module else ""
+        submodule = self.project.find_module(prefix + alias.name, importer, node.level)
+        if submodule in self.project.files:
+            return Module(submodule)
+        file = self.project.find_module(module, importer, node.level)
+        if file in self.project.files:
+            return self.module_member(file, alias.name)
+        return Symbol(prefix + alias.name)
+
+    def module_member(self, file: str, name: str) -> Value:
+        """What a name means at the end of a module of the workspace."""
+        return self.name(name, self.frame(self.project.modules[file]))
+
+    def _starred(self, name: str, frame: Frame) -> Value | None:
+        module = self.project.modules[frame.scope.source.file]
+        for event in module.events.get("*", []):
+            if isinstance(event.node, ast.ImportFrom):
+                node = event.node
+                file = self.project.find_module(node.module or "", module.source.file, node.level)
+                if file in self.project.files and name in self.project.modules[file].events:
+                    return self.module_member(file, name)
+        return None
+
+    def _module_name(self, frame: Frame) -> Value:
+        is_entry = frame.scope.source.file == self.launch.script
+        return Known("__main__" if is_entry else frame.scope.source.file)
+
+    def _parameter(self, name: str, function: Function, frame: Frame) -> Value:
+        given = parameters(function)
+        if objects.is_method(frame.scope) and given and given[0][0] == name:
+            return objects.this_value(self, frame)
+        default = dict(given)[name]
+        if frame.arguments is not None:
+            argument = frame.arguments.get(name)
+            if argument is not None:
+                return self.named(argument.expression, argument.frame, name)
+            return self._default(name, default, frame)
+        values: list[Value] = []
+        for site in self.call_sites(frame.scope):
+            argument = calls.argument_of(self, site, frame.scope, name)
+            if argument is not None:
+                values.append(self.named(argument.expression, argument.frame, name))
+            else:
+                values.append(self._default(name, default, frame))
+        if not values:
+            return self._default(name, default, frame)
+        if all(same_value(values[0], value) for value in values):
+            return values[0]
+        return Unknown(f"`{name}` is given different values by different calls")
+
+    def _default(self, name: str, default: ast.expr | None, frame: Frame) -> Value:
+        if default is None:
+            return Unknown(f"no call that gives `{name}` was found")
+        return self.named(default, frame.parent or frame, name)
+
+    def _comprehended(self, node: ast.Name, frame: Frame) -> Value | None:
+        """Unknown where the name is the running variable of a comprehension around it."""
+        for ancestor in frame.scope.source.ancestors(node):
+            if isinstance(ancestor, ast.stmt):
+                return None
+            if isinstance(
+                ancestor, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+            ) and any(
+                isinstance(inner, ast.Name) and inner.id == node.id
+                for generator in ancestor.generators
+                for inner in ast.walk(generator.target)
+            ):
+                return Unknown(f"`{node.id}` changes in a loop")
+        return None

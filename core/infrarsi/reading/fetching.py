@@ -1,0 +1,239 @@
+"""How rows are fetched: which functions are entered for them, how many rows, how long each.
+
+Sizes are recognised by what they do: the size of a random draw of positions, the two dimensions
+of a view, a loader's batch size, the length of a slice. Names play no role here.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from infrarsi.reading.calls import entered_frame
+from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.flow import Fetch
+from infrarsi.reading.frames import Frame
+from infrarsi.reading.objects import member
+from infrarsi.reading.scopes import Scope
+from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
+
+_MAX_SCOPES = 30
+_LOADERS = {"DataLoader", "StatefulDataLoader", "BatchSampler"}
+_ITERATION = ("__getitem__", "__next__", "__iter__", "next_batch", "collate")
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """An expression that gives a size, in the frame it is written in, for one fetch."""
+
+    expression: ast.expr
+    frame: Frame
+    fetch: Fetch
+
+
+@dataclass(eq=False)
+class Fetching:
+    """What fetching enters and the sizes met on the way, the surest first."""
+
+    scopes: list[Scope] = field(default_factory=list[Scope])
+    rows: list[Size] = field(default_factory=list[Size])
+    lengths: list[Size] = field(default_factory=list[Size])
+    loaders: list[Made] = field(default_factory=list[Made])
+
+
+def explore_fetches(evaluator: Evaluator, fetches: list[Fetch]) -> Fetching:
+    """Go into everything the fetch expressions call."""
+    explorer = _Explorer(evaluator)
+    for fetch in fetches:
+        explorer.fetch = fetch
+        explorer.expression(fetch.value, evaluator.frame(fetch.scope))
+    return explorer.found
+
+
+class _Explorer:
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.found = Fetching()
+        self.fetch: Fetch | None = None
+        self._seen: set[tuple[ast.AST, Frame]] = set()
+
+    def expression(self, node: ast.expr, frame: Frame) -> None:
+        if (node, frame) in self._seen:
+            return
+        self._seen.add((node, frame))
+        self._sizes(node, frame)
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Call):
+                self._value(self.evaluator.value(inner.func, frame), inner, frame)
+                for argument in inner.args:
+                    self._iterated(self.evaluator.value(argument, frame))
+        self._iterated(self.evaluator.value(node, frame))
+
+    def _value(self, callee: Value, call: ast.Call, frame: Frame) -> None:
+        if isinstance(callee, FunctionValue):
+            self._function(callee.scope, entered_frame(self.evaluator, callee, call, frame))
+
+    def _iterated(self, value: Value) -> None:
+        """Something rows come out of one by one: a generator, a loader, an object."""
+        match value:
+            case Generated(frame=frame):
+                self._function(frame.scope, frame)
+            case Made(callee=callee) if callee.rpartition(".")[2] in _LOADERS:
+                self._loader(value)
+            case Made(call=call, frame=frame) if (call, frame) not in self._seen:
+                self._seen.add((call, frame))
+                for argument in call.args:
+                    self._iterated(self.evaluator.value(argument, frame))
+            case Instance():
+                for name in _ITERATION:
+                    method = member(self.evaluator, value, name)
+                    if isinstance(method, FunctionValue):
+                        self._function(method.scope, self._method_frame(method))
+            case _:
+                pass
+
+    def _method_frame(self, method: FunctionValue) -> Frame:
+        key = (method.scope.node, method.closure, method.scope)
+        if key not in self.evaluator.entered:
+            frame = Frame(method.scope, method.closure, None, method.this)
+            self.evaluator.entered[key] = frame
+        return self.evaluator.entered[key]
+
+    def _loader(self, made: Made) -> None:
+        if any(made.call is known.call for known in self.found.loaders):
+            return
+        self.found.loaders.append(made)
+        size = argument_named(made.call, "batch_size", 1)
+        if size is not None:
+            self._keep(self.found.rows, 0, size, made.frame)
+        for keyword in ("dataset", "batch_sampler", "collate_fn"):
+            inner = argument_named(made.call, keyword, 0 if keyword == "dataset" else None)
+            if inner is not None:
+                value = self.evaluator.value(inner, made.frame)
+                self._iterated(value)
+                if isinstance(value, FunctionValue):
+                    self._function(value.scope, self._method_frame(value))
+
+    def _function(self, scope: Scope, frame: Frame) -> None:
+        node = scope.node
+        if (node, frame) in self._seen or len(self.found.scopes) >= _MAX_SCOPES:
+            return
+        self._seen.add((node, frame))
+        if scope not in self.found.scopes:
+            self.found.scopes.append(scope)
+        for inner in _own_nodes(node):
+            if isinstance(inner, ast.Call):
+                self._value(self.evaluator.value(inner.func, frame), inner, frame)
+        for inner in _own_nodes(node):
+            if isinstance(inner, ast.expr):
+                self._size(inner, frame)
+
+    def _sizes(self, node: ast.expr, frame: Frame) -> None:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.expr):
+                self._size(inner, frame)
+
+    def _size(self, node: ast.expr, frame: Frame) -> None:
+        rows, length = _dimensions(node)
+        sized = rows is None or self._is_size(rows, frame)
+        if rows is not None and sized:
+            self._keep(self.found.rows, len(self.found.rows), rows, frame)
+        if length is not None and sized and self._is_size(length, frame):
+            position = 0 if rows is not None else len(self.found.lengths)
+            self._keep(self.found.lengths, position, length, frame)
+
+    def _keep(self, sizes: list[Size], position: int, node: ast.expr, frame: Frame) -> None:
+        if self.fetch is not None:
+            sizes.insert(position, Size(node, frame, self.fetch))
+
+    def _is_size(self, expression: ast.expr, frame: Frame) -> bool:
+        value = self.evaluator.value(expression, frame)
+        return isinstance(value, Known) and type(value.value) is int and value.value >= 1
+
+
+def argument_named(call: ast.Call, name: str, position: int | None) -> ast.expr | None:
+    """A call's argument by keyword, else by position."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if position is not None and position < len(call.args):
+        found = call.args[position]
+        return None if isinstance(found, ast.Starred) else found
+    return None
+
+
+def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
+    """Which part of an expression is a number of rows and which the length of a row."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="randint" | "integers")):
+            last = node.args[-1] if node.args else None
+            shaped = last if isinstance(last, ast.Tuple | ast.List) else None
+            return _drawn(argument_named(node, "size", 2) or shaped)
+        case ast.Call(func=ast.Attribute(attr="choice")):
+            return _drawn(argument_named(node, "size", 1))
+        case ast.Call(func=ast.Attribute(attr="choices" | "sample")):
+            return argument_named(node, "k", 1), None
+        case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[rows, length]):
+            return rows, length
+        case ast.Subscript(
+            value=ast.Call(func=ast.Attribute(attr="randperm" | "permutation")),
+            slice=ast.Slice(lower=None, upper=ast.expr() as rows),
+        ):
+            return rows, None
+        case ast.ListComp(generators=[ast.comprehension(iter=ast.Call() as counted)]):
+            one = isinstance(counted.func, ast.Name) and counted.func.id == "range"
+            return (counted.args[0] if one and len(counted.args) == 1 else None), None
+        case ast.Subscript(slice=ast.Slice() as cut):
+            return None, _slice_length(cut)
+        case ast.Subscript(slice=ast.Tuple(elts=[*_, ast.Slice() as cut])):
+            return None, _slice_length(cut)
+        case _:
+            return None, None
+
+
+def _drawn(size: ast.expr | None) -> tuple[ast.expr | None, ast.expr | None]:
+    if isinstance(size, ast.Tuple | ast.List):
+        first, second = [*size.elts[:2], None, None][:2]
+        return first, second
+    return size, None
+
+
+def _slice_length(cut: ast.Slice) -> ast.expr | None:
+    """The `T` of `[i : i + T]`, `[i : i + T + 1]`, `[i + 1 : i + 1 + T]`, `[i * T : (i + 1) * T]`.
+
+    The number itself may stand in place of `T`.
+    """
+    if cut.lower is None or cut.upper is None:
+        return None
+    match cut.lower, cut.upper:
+        case (
+            ast.BinOp(left=index, op=ast.Mult(), right=length),
+            ast.BinOp(left=ast.BinOp(left=same, op=ast.Add()), op=ast.Mult(), right=again),
+        ) if ast.dump(index) == ast.dump(same) and ast.dump(length) == ast.dump(again):
+            return length
+        case _:
+            return _difference(cut.lower, cut.upper)
+
+
+def _difference(lower: ast.expr, upper: ast.expr) -> ast.expr | None:
+    terms = list(_terms(upper))
+    for known in _terms(lower):
+        same = [term for term in terms if ast.dump(term) == ast.dump(known)]
+        if not same:
+            return None
+        terms.remove(same[0])
+    named = [term for term in terms if isinstance(term, ast.Name | ast.Attribute | ast.Subscript)]
+    if not named and len(terms) == 1 and isinstance(terms[0], ast.Constant):
+        return terms[0]
+    return named[0] if len(named) == 1 else None
+
+
+def _terms(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    else:
+        yield node
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    return (inner for inner in ast.walk(node) if inner is not node)

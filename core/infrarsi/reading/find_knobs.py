@@ -1,0 +1,156 @@
+"""Knobs with their bindings: what may be set otherwise without changing the workload.
+
+A micro-batch is a knob only where the rows per step provably stay: every choice is tried on the
+evaluator with the literals overridden. Sequence length, learning rate and the like are facts.
+"""
+
+import ast
+from collections.abc import Mapping
+
+from infrarsi.frozen import Scalar
+from infrarsi.knobs import Binding, Knob
+from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.fetching import argument_named
+from infrarsi.reading.project import Project
+from infrarsi.reading.values import Known, Origin
+from infrarsi.reading.workload import StepWork, read_step_work, whole_number
+
+_MAX_CHOICES = 16
+
+
+def find_knobs(evaluator: Evaluator, work: StepWork, n_cpus: int) -> tuple[Knob, ...]:
+    """All knobs of the job; `n_cpus` bounds threads and workers."""
+    knobs = (
+        _micro_batch(evaluator.project, work),
+        _threads(evaluator, n_cpus),
+        _workers(evaluator, work, n_cpus),
+    )
+    return tuple(knob for knob in knobs if knob is not None)
+
+
+def independent_origins(work: StepWork) -> tuple[Origin | None, Origin | None]:
+    """The literals that set micro-batch and accumulation, where each is set by one of its own."""
+    micro = work.micro.direct() if isinstance(work.micro, Known) else None
+    accumulation = work.accumulation.direct() if isinstance(work.accumulation, Known) else None
+    if micro is not None and accumulation is not None and micro.key == accumulation.key:
+        return None, None
+    return _settable(micro), _settable(accumulation)
+
+
+def _settable(origin: Origin | None) -> Origin | None:
+    return origin if origin is not None and origin.carrier != "launcher" else None
+
+
+def _micro_batch(project: Project, work: StepWork) -> Knob | None:
+    micro, accumulation = whole_number(work.micro), whole_number(work.accumulation)
+    if micro is None or accumulation is None:
+        return None
+    rows = micro * accumulation
+    sets_micro, sets_accumulation = independent_origins(work)
+    origins = [(o, q) for o, q in ((sets_micro, None), (sets_accumulation, rows)) if o is not None]
+    if not origins:
+        return None
+    choices = [n for n in _powers_of_two(rows) | {micro} if rows % n == 0]
+    kept = [
+        n
+        for n in sorted(choices)[:_MAX_CHOICES]
+        if n == micro or _keeps_rows(project, work, _assignment(origins, n), n)
+    ]
+    bindings = tuple(b for o, q in origins if (b := o.binding(q)) is not None)
+    if len(kept) < 2:
+        return None
+    return Knob(
+        name="micro_batch",
+        type="ordinal",
+        choices=tuple(kept),
+        default=micro,
+        role="micro_batch",
+        bindings=bindings,
+    )
+
+
+def _assignment(origins: list[tuple[Origin, int | None]], value: int) -> dict[str, Scalar]:
+    return {
+        origin.key: value if quotient_of is None else quotient_of // value
+        for origin, quotient_of in origins
+    }
+
+
+def _keeps_rows(
+    project: Project, work: StepWork, overrides: Mapping[str, Scalar], micro: int
+) -> bool:
+    """Whether the step works on as many rows, `micro` at a time, with the literals changed."""
+    changed = read_step_work(Evaluator(project, overrides))
+    same_length = whole_number(changed.seq_len) == whole_number(work.seq_len)
+    rows = changed.rows()
+    return (
+        rows is not None
+        and rows == work.rows()
+        and same_length
+        and (whole_number(changed.micro) == micro)
+    )
+
+
+def _powers_of_two(limit: int) -> set[int]:
+    return {1 << n for n in range(limit.bit_length()) if 1 << n <= limit}
+
+
+def _threads(evaluator: Evaluator, n_cpus: int) -> Knob | None:
+    """Threads of each process, unless launch line or script pin them. 0 means unset."""
+    variable = "OMP_NUM_THREADS"
+    project, launch = evaluator.project, evaluator.launch
+    if variable in launch.env or "set_num_threads" in project.calls_by_name:
+        return None
+    if any(_sets_variable(node, variable) for s in project.files.values() for node in s.parents):
+        return None
+    most = max(1, n_cpus // launch.n_processes)
+    counts = sorted(_powers_of_two(most) | {most})
+    torchrun_pins = launch.launcher == "torchrun" and launch.n_processes > 1
+    default = 1 if torchrun_pins else 0
+    if len(counts) < 2:
+        return None
+    return Knob(
+        name="threads",
+        type="ordinal",
+        choices=tuple(counts) if torchrun_pins else (0, *counts),
+        default=default,
+        role="threads",
+        bindings=(Binding(carrier="environment", name=variable),),
+    )
+
+
+def _sets_variable(node: ast.AST, variable: str) -> bool:
+    """Whether a node is `os.environ["VARIABLE"] = ...` or `os.environ.setdefault(...)`."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=name), ctx=ast.Store()):
+            return name == variable
+        case ast.Call(
+            func=ast.Attribute(attr="setdefault" | "putenv"), args=[ast.Constant(value=name), *_]
+        ):
+            return name == variable
+        case _:
+            return False
+
+
+def _workers(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Knob | None:
+    """Worker processes of the loader the step fetches from."""
+    for loader in work.fetching.loaders:
+        given = argument_named(loader.call, "num_workers", 5)
+        if given is None:
+            continue
+        value = evaluator.named(given, loader.frame, "num_workers")
+        origin = _settable(value.direct()) if isinstance(value, Known) else None
+        binding = origin.binding() if origin is not None else None
+        default = value.value if isinstance(value, Known) else None
+        if binding is None or type(default) is not int:
+            continue
+        choices = sorted({0, default, *_powers_of_two(max(1, n_cpus))})
+        return Knob(
+            name="num_workers",
+            type="ordinal",
+            choices=tuple(choices),
+            default=default,
+            role="workers",
+            bindings=(binding,),
+        )
+    return None

@@ -1,0 +1,55 @@
+"""A scope as it is entered: with the arguments of one call, or without a call in mind."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from infrarsi.reading.scopes import Function, Scope, parameters
+from infrarsi.reading.values import Value
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """An argument expression and the frame it is written in."""
+
+    expression: ast.expr
+    frame: "Frame"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame:
+    """`arguments` is None where no particular call is meant; then call sites are looked up."""
+
+    scope: Scope
+    parent: "Frame | None" = None
+    arguments: Mapping[str, Argument] | None = None
+    this: Value | None = None
+
+    def around(self) -> Iterator["Frame"]:
+        """This frame and those around it, innermost first."""
+        frame: Frame | None = self
+        while frame is not None:
+            yield frame
+            frame = frame.parent
+
+
+def bind_arguments(
+    call: ast.Call, function: Function, frame: Frame, *, is_method: bool
+) -> dict[str, Argument] | None:
+    """The arguments of a call by parameter name; None where `*` or `**` hides them."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    if any(keyword.arg is None for keyword in call.keywords):
+        return None
+    names = [name for name, _ in parameters(function)]
+    keyword_only = len(function.args.kwonlyargs)
+    positional = names[: len(names) - keyword_only] if keyword_only else names
+    positional = positional[1:] if is_method else positional
+    bound = {
+        name: Argument(argument, frame)
+        for name, argument in zip(positional, call.args, strict=False)
+    }
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            bound[keyword.arg] = Argument(keyword.value, frame)
+    return bound

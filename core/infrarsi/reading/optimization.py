@@ -1,0 +1,205 @@
+"""Facts on how weights are updated: optimizer, its numbers, clipping, seed, number of updates."""
+
+import ast
+from collections.abc import Iterator
+
+from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.fetching import argument_named
+from infrarsi.reading.operators import binary
+from infrarsi.reading.project import CallSite
+from infrarsi.reading.roles import CLIP_CALLS
+from infrarsi.reading.scopes import Guard
+from infrarsi.reading.training import Loop, Training
+from infrarsi.reading.values import Known, Made, Many, Record, Symbol, Unknown, Value
+from infrarsi.reading.workload import StepWork, spelled
+
+_OPTIMIZERS = {
+    "AdamW",
+    "Adam",
+    "SGD",
+    "Adafactor",
+    "Adagrad",
+    "RMSprop",
+    "NAdam",
+    "RAdam",
+    "Adamax",
+    "LBFGS",
+    "Lion",
+    "Muon",
+    "FusedAdam",
+}
+_DEFAULTS: dict[str, dict[str, float | str]] = {
+    "AdamW": {"lr": 1e-3, "weight_decay": 1e-2, "betas": "(0.9, 0.999)"},
+    "Adam": {"lr": 1e-3, "weight_decay": 0.0, "betas": "(0.9, 0.999)"},
+    "SGD": {"lr": 1e-3, "weight_decay": 0.0},
+}
+"""torch's own defaults, from the signatures in `torch.optim`."""
+
+
+def find_optimizer(evaluator: Evaluator, training: Training | None) -> Made | None:
+    """How the stepped optimizer is made; the first one made where that cannot be followed."""
+    for site in training.steps if training is not None else ():
+        frame = evaluator.frame(site.scope)
+        receiver = site.call.func
+        candidates = [receiver.value] if isinstance(receiver, ast.Attribute) else []
+        for expression in [*candidates, *site.call.args]:
+            value = evaluator.value(expression, frame)
+            if isinstance(value, Made) and _is_optimizer(value.callee):
+                return value
+    for site in evaluator.project.calls:
+        callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
+        if isinstance(callee, Symbol) and _is_optimizer(callee.name):
+            return Made(callee.name, site.call, evaluator.frame(site.scope))
+    return None
+
+
+def optimizer_facts(evaluator: Evaluator, made: Made | None) -> Iterator[tuple[str, Value]]:
+    """`optimizer`, `lr`, `weight_decay` and `betas`."""
+    if made is None:
+        reason = "no optimizer is made in plain sight"
+        yield "optimizer", Unknown(reason)
+        for name in ("lr", "weight_decay"):
+            guess = spelled(evaluator, name)
+            yield name, guess if guess is not None else Unknown(reason)
+        return
+    name = made.callee.rpartition(".")[2]
+    place = made.frame.scope.source.place(made.call)
+    yield "optimizer", Known(name, (), place)
+    for argument, position in (("lr", 1), ("weight_decay", None), ("betas", None)):
+        default = _DEFAULTS.get(name, {}).get(argument)
+        given = argument_named(made.call, argument, position)
+        if given is not None:
+            yield argument, _plain(evaluator.named(given, made.frame, argument))
+        elif any(keyword.arg is None for keyword in made.call.keywords):
+            yield argument, Unknown("the optimizer's arguments are unpacked from a dictionary")
+        elif (grouped := _in_groups(evaluator, made, argument)) is not None:
+            yield argument, grouped
+        elif default is not None:
+            yield argument, Known(default, (), place)
+
+
+def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
+    """The norm gradients are clipped to; `none` where they are not."""
+    if training is None or training.update is None:
+        return spelled(evaluator, "clip") or Unknown("no optimizer step was found")
+    for site in training.calls:
+        if site.name not in CLIP_CALLS:
+            continue
+        frame = evaluator.frame(site.scope)
+        if evaluator.hold(guards_around(site), frame) is False:
+            continue
+        for name, position in (("max_norm", 1), ("clip_val", None), ("clip_value", 1)):
+            norm = argument_named(site.call, name, position)
+            if norm is not None:
+                return evaluator.named(norm, frame, name)
+        return Unknown("the norm of the clipping call is not written in plain sight")
+    return Known("none")
+
+
+def seed_fact(evaluator: Evaluator) -> Value:
+    """The seed torch is given, seen from rank 0."""
+    for name in ("manual_seed", "seed_everything", "set_seed", "seed_all"):
+        for site in evaluator.project.calls_by_name.get(name, []):
+            callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
+            generator = not isinstance(callee, Symbol) and name == "manual_seed"
+            device = isinstance(callee, Symbol) and ".cuda." in callee.name
+            if site.call.args and not generator and not device:
+                return evaluator.named(site.call.args[0], evaluator.frame(site.scope), "seed")
+    return Unknown("the script sets no seed for torch")
+
+
+def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
+    """How many optimizer steps a whole run takes."""
+    training = work.training
+    if training is None or training.update is None:
+        return Unknown("no loop around an optimizer step was found")
+    passes = _passes(evaluator, training.update)
+    if passes is None:
+        passes = spelled(evaluator, "updates") or Unknown("how many passes is not written out")
+    if not training.inner and isinstance(work.accumulation, Known):
+        return binary(ast.FloorDiv(), passes, work.accumulation)
+    return passes
+
+
+def guards_around(site: CallSite) -> list[Guard]:
+    """The conditions a call stands under within its function."""
+    guards: list[Guard] = []
+    node: ast.AST = site.call
+    for ancestor in site.scope.source.ancestors(site.call):
+        if ancestor is site.scope.node:
+            break
+        if isinstance(ancestor, ast.If) and node is not ancestor.test:
+            guards.append(Guard(ancestor.test, holds=node not in ancestor.orelse))
+        node = ancestor
+    return guards
+
+
+def _is_optimizer(callee: str) -> bool:
+    library, _, name = callee.rpartition(".")
+    if "lr_scheduler" in library:
+        return False
+    return name in _OPTIMIZERS or (library == "torch.optim" and name[:1].isupper())
+
+
+def _plain(value: Value) -> Value:
+    """A pair of numbers as text; a single value as it is."""
+    if not isinstance(value, Many):
+        return value
+    numbers = [item.value for item in value.items if isinstance(item, Known)]
+    if len(numbers) != len(value.items):
+        return Unknown("one of its numbers is not known")
+    origins = tuple(o for item in value.items if isinstance(item, Known) for o in item.origins)
+    return Known(f"({', '.join(str(number) for number in numbers)})", origins)
+
+
+def _in_groups(evaluator: Evaluator, made: Made, argument: str) -> Value | None:
+    """The largest value the parameter groups give, where they are written out."""
+    if not made.call.args:
+        return None
+    groups = evaluator.value(made.call.args[0], made.frame)
+    items = groups.items if isinstance(groups, Many) else ()
+    values = [_fields(item).get(argument) for item in items]
+    numbers = [
+        value
+        for value in values
+        if isinstance(value, Known) and isinstance(value.value, int | float)
+    ]
+    if not numbers:
+        return None
+    return max(numbers, key=lambda known: float(known.value or 0))
+
+
+def _fields(value: Value) -> dict[str, Value]:
+    return dict(value.fields) if isinstance(value, Record) else {}
+
+
+def _passes(evaluator: Evaluator, loop: Loop) -> Value | None:
+    node, frame = loop.node, evaluator.frame(loop.scope)
+    if isinstance(node, ast.While):
+        bound = _while_bound(node)
+        return evaluator.named(bound, frame, "updates") if bound is not None else None
+    match node.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[last]):
+            return evaluator.named(last, frame, "updates")
+        case ast.Call(func=ast.Name(id="range"), args=[first, last]):
+            return binary(
+                ast.Sub(),
+                evaluator.named(last, frame, "updates"),
+                evaluator.value(first, frame),
+            )
+        case _:
+            return None
+
+
+def _while_bound(node: ast.While) -> ast.expr | None:
+    """The `n` of `while step < n` and of `while True: ... if step > n: break`."""
+    tests = [node.test]
+    tests += [
+        inner.test
+        for inner in node.body
+        if isinstance(inner, ast.If) and any(isinstance(s, ast.Break) for s in inner.body)
+    ]
+    for test in tests:
+        if isinstance(test, ast.Compare) and len(test.comparators) == 1:
+            return test.comparators[0]
+    return None

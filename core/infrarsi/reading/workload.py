@@ -1,0 +1,261 @@
+"""Rows and tokens of one step: micro-batch, accumulation, processes, sequence length.
+
+Each is found by its role in control flow first and by its spelling second. Asking again with an
+evaluator that overrides a literal tells what an edit of that literal would do.
+"""
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.calls import arguments_record
+from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.fetching import Fetching, Size, argument_named, explore_fetches
+from infrarsi.reading.flow import Fetch, Flow, trace_flow
+from infrarsi.reading.frames import Frame
+from infrarsi.reading.operators import binary, computed
+from infrarsi.reading.scopes import Scope
+from infrarsi.reading.training import Loop, Training, find_training
+from infrarsi.reading.values import Known, Many, Origin, Unknown, Value
+
+_GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "max_length"}
+
+
+@dataclass(frozen=True, eq=False)
+class StepWork:
+    """What one step works on, and the parts of the script that say so."""
+
+    training: Training | None
+    flow: Flow
+    fetching: Fetching
+    micro: Value
+    accumulation: Value
+    world: Known
+    seq_len: Value
+
+    def rows(self) -> int | None:
+        """Rows of one step over all processes."""
+        factors = [whole_number(value) for value in (self.micro, self.accumulation, self.world)]
+        known = [factor for factor in factors if factor is not None]
+        return math.prod(known) if len(known) == len(factors) else None
+
+
+def read_step_work(evaluator: Evaluator) -> StepWork:
+    """Find the training loop and size its step."""
+    training = find_training(evaluator)
+    flow = trace_flow(evaluator, training) if training is not None else Flow()
+    fetching = explore_fetches(evaluator, flow.fetches)
+    n_processes = evaluator.launch.n_processes
+    origin = Origin("launcher", "world_size", n_processes)
+    accumulation = _accumulation(evaluator, training, fetching)
+    return StepWork(
+        training=training,
+        flow=flow,
+        fetching=fetching,
+        micro=_micro(evaluator, training, fetching, accumulation),
+        accumulation=accumulation,
+        world=Known(n_processes, (origin,)),
+        seq_len=_seq_len(evaluator, fetching),
+    )
+
+
+def whole_number(value: Value) -> int | None:
+    """The value as a number of at least 1, None where it is no such number."""
+    number = value.value if isinstance(value, Known) else None
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        return None
+    return number
+
+
+def spelled(evaluator: Evaluator, canonical: str) -> Known | None:
+    """The value of the surest spelling of a canonical name anywhere in the job."""
+    ranked = [
+        (rank, number, value)
+        for number, (name, value) in enumerate(_named_values(evaluator, canonical))
+        if (rank := rank_alias(canonical, name)) is not None
+    ]
+    return min(ranked, key=lambda entry: entry[:2])[2] if ranked else None
+
+
+def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, Known]]:
+    for name, value in arguments_record(evaluator).fields.items():
+        if isinstance(value, Known) and value.value is not None:
+            yield name, value
+    for scope in evaluator.project.scopes.values():
+        frame = evaluator.frame(scope)
+        for name, events in scope.events.items():
+            if rank_alias(canonical, name) is None or events[0].kind in {"define", "import"}:
+                continue
+            value = evaluator.fold(events, frame, None)
+            if isinstance(value, Known) and value.value is not None:
+                yield name, value
+
+
+def _micro(
+    evaluator: Evaluator, training: Training | None, fetching: Fetching, accumulation: Value
+) -> Value:
+    rows = _surest(evaluator, fetching.rows, "batch_size")
+    if rows is not None:
+        size, value = rows
+        if training is None or _within_micro_step(training, size.fetch):
+            return value
+        return binary(ast.FloorDiv(), value, accumulation)
+    return _by_spelling(evaluator, "micro_batch", "how many rows a micro-step fetches")
+
+
+def _seq_len(evaluator: Evaluator, fetching: Fetching) -> Value:
+    length = _surest(evaluator, fetching.lengths, "seq_len")
+    if length is not None:
+        return length[1]
+    return _by_spelling(evaluator, "seq_len", "how long the fetched rows are")
+
+
+def _by_spelling(evaluator: Evaluator, canonical: str, what: str) -> Value:
+    value = spelled(evaluator, canonical)
+    if value is None:
+        return Unknown(f"{what} is not written in a way that is understood")
+    origin = value.direct()
+    generic = origin is None or origin.name.lower().lstrip("-") in _GENERIC
+    return Unknown(f"{what} is only guessed from a name") if generic else value
+
+
+def _surest(evaluator: Evaluator, sizes: list[Size], name: str) -> tuple[Size, Known] | None:
+    """The first size that some literal sets; a bare number in the code otherwise."""
+    found: list[tuple[Size, Known]] = []
+    for size in sizes:
+        value = evaluator.named(size.expression, size.frame, name)
+        if isinstance(value, Known) and whole_number(value) is not None:
+            found.append((size, value))
+    with_origin = [entry for entry in found if entry[1].origins]
+    return (with_origin or found or [None])[0]
+
+
+def _within_micro_step(training: Training, fetch: Fetch) -> bool:
+    """Whether the rows are fetched anew in each micro-step, not once for the whole step."""
+    if not training.inner:
+        return True
+    innermost = training.inner[0]
+    ancestors = [fetch.node, *fetch.scope.source.ancestors(fetch.node)]
+    if innermost.node in ancestors:
+        return True
+    around = set(innermost.scope.source.ancestors(innermost.node))
+    outside = any(
+        node in around for node in ancestors if isinstance(node, ast.For | ast.While | ast.AsyncFor)
+    )
+    return not outside
+
+
+def _accumulation(evaluator: Evaluator, training: Training | None, fetching: Fetching) -> Value:
+    if training is None:
+        return _by_spelling(evaluator, "accumulation", "how many micro-steps a step takes")
+    if training.update is None:
+        return Unknown("no optimizer step was found around the backward call")
+    product: Value = Known(1)
+    for number, loop in enumerate(training.inner):
+        count = _count(evaluator, loop, fetching)
+        product = count if number == 0 else binary(ast.Mult(), product, count)
+    if training.inner:
+        return product
+    return _every_nth(evaluator, training) or _accelerated(evaluator, training) or Known(1)
+
+
+def _count(evaluator: Evaluator, loop: Loop, fetching: Fetching) -> Value:
+    """How often a loop runs."""
+    line = loop.node.lineno
+    if isinstance(loop.node, ast.While):
+        return Unknown(f"the micro-steps are counted by a while loop (line {line})")
+    frame = evaluator.frame(loop.scope)
+    return _length(evaluator, loop.node.iter, frame, fetching) or Unknown(
+        f"how often the loop of line {line} runs is not known"
+    )
+
+
+def _length(evaluator: Evaluator, node: ast.expr, frame: Frame, fetching: Fetching) -> Value | None:
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=args) if args:
+            return _range_length([evaluator.named(arg, frame, "range") for arg in args])
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "list" | "tqdm"), args=args):
+            lengths = [_length(evaluator, argument, frame, fetching) for argument in args]
+            return next((length for length in lengths if length is not None), None)
+        case ast.Call(func=ast.Attribute(attr="chunk" | "tensor_split"), args=[*_, count]):
+            return evaluator.named(count, frame, "chunk")
+        case ast.Call(func=ast.Attribute(attr="split"), args=[*_, size]):
+            rows = _surest(evaluator, fetching.rows, "batch_size")
+            part = evaluator.named(size, frame, "split")
+            return _ceil_divide(rows[1], part) if rows is not None else None
+        case ast.Name():
+            return _sequence_length(evaluator, node, frame, fetching)
+        case _:
+            return None
+
+
+def _sequence_length(
+    evaluator: Evaluator, node: ast.Name, frame: Frame, fetching: Fetching
+) -> Value | None:
+    value = evaluator.value(node, frame)
+    if isinstance(value, Many):
+        return Known(len(value.items))
+    events = [event for f in frame.around() for event in f.scope.events.get(node.id, [])]
+    bound = events[-1].value if events else None
+    return _length(evaluator, bound, frame, fetching) if isinstance(bound, ast.Call) else None
+
+
+def _range_length(bounds: list[Value]) -> Value:
+    if len(bounds) == 1:
+        return bounds[0]
+    span = binary(ast.Sub(), bounds[1], bounds[0])
+    return span if len(bounds) == 2 else _ceil_divide(span, bounds[2])
+
+
+def _ceil_divide(whole: Value, part: Value) -> Value:
+    divided = binary(ast.Div(), whole, part)
+    if not isinstance(divided, Known) or not isinstance(divided.value, int | float):
+        return divided
+    number = divided.value
+    return computed(lambda: math.ceil(number), divided)
+
+
+def _every_nth(evaluator: Evaluator, training: Training) -> Value | None:
+    """The `n` of `if (i + 1) % n == 0: optimizer.step()`."""
+    for site in training.steps:
+        node: ast.AST = site.call
+        for ancestor in site.scope.source.ancestors(site.call):
+            if training.update is not None and ancestor is training.update.node:
+                break
+            if isinstance(ancestor, ast.If) and node not in ancestor.orelse:
+                divisor = _divisor(ancestor.test, site.scope)
+                if divisor is not None:
+                    return evaluator.named(divisor, evaluator.frame(site.scope), "every")
+            node = ancestor
+    return None
+
+
+def _divisor(test: ast.expr, scope: Scope) -> ast.expr | None:
+    for node in ast.walk(test):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            return node.right
+    for node in ast.walk(test):
+        if isinstance(node, ast.Name):
+            for event in scope.events.get(node.id, []):
+                inner = event.value
+                if inner is not None and any(
+                    isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)
+                    for part in ast.walk(inner)
+                ):
+                    return _divisor(inner, scope)
+    return None
+
+
+def _accelerated(evaluator: Evaluator, training: Training) -> Value | None:
+    """The accumulation of `with accelerator.accumulate(model)`."""
+    if not any(site.name == "accumulate" for site in training.calls):
+        return None
+    for site in evaluator.project.calls_by_name.get("Accelerator", []):
+        given = argument_named(site.call, "gradient_accumulation_steps", None)
+        if given is not None:
+            return evaluator.named(given, evaluator.frame(site.scope), "accumulation")
+    return Unknown("the accelerator's accumulation is not set in plain sight")

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import pytest
+
+from infrarsi.launch import parse_launch
+from infrarsi.reading import MappingSources, Reading, read
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def _read(name: str, launch: str, n_cpus: int = 2) -> Reading:
+    root = EXAMPLES / name
+    texts = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.py")}
+    return read(MappingSources(texts), parse_launch(launch), n_cpus)
+
+
+def _values(reading: Reading) -> dict[str, object]:
+    return {fact.name: fact.value for fact in reading.facts}
+
+
+@pytest.mark.parametrize(
+    ("launch", "accumulation", "world"),
+    [("python train.py", 4, 1), ("torchrun --nproc-per-node 2 train.py", 2, 2)],
+)
+def test_the_dense_example_is_understood_whole(launch: str, accumulation: int, world: int):
+    reading = _read("dense_gpt", launch)
+    values = _values(reading)
+    assert all(fact.unknown is None for fact in reading.facts)
+    assert values["micro_batch"] == 2
+    assert values["accumulation"] == accumulation
+    assert values["world_size"] == world
+    assert values["global_batch"] == 8
+    assert values["tokens_per_step"] == 4096
+    assert values["optimizer"] == "AdamW"
+    assert values["clip"] == 1.0
+    assert values["precision"] == "fp32"
+    assert values["loss"] == "cross_entropy"
+    assert not reading.problems
