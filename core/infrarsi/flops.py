@@ -5,24 +5,42 @@ backward, two per multiply-add), attention's square products halved because the 
 divided by the tokens of the step. Frozen in the calibration: a candidate is never recounted.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from infrarsi.errors import ImpossibleMfu
 
 CONVENTION = "counted-causal-1"
 """Name of the convention; another way of counting gets another name."""
 
 
-def flops_per_token(total_flops: int, attention_flops: int, tokens: int) -> float:
+class Counted(Protocol):
+    """One rank's count of one step, as the preflight leaves it (`wire.probe.FlopCount`)."""
+
+    @property
+    def total(self) -> int:
+        """All FLOPs, forward and backward."""
+        ...
+
+    @property
+    def attention(self) -> int:
+        """The part in products with a square matrix of the sequence length."""
+        ...
+
+
+def flops_per_token(counts: Sequence[Counted], tokens: int) -> float:
     """Model FLOPs of one token.
 
     Args:
-        total_flops: counted over one step, summed over ranks.
-        attention_flops: the part of it in products with a square matrix of the sequence length.
+        counts: one of each rank, of the same step.
         tokens: tokens of that step, summed over ranks; positive.
     """
-    return (total_flops - attention_flops / 2) / tokens
+    return sum(count.total - count.attention / 2 for count in counts) / tokens
 
 
-def mfu(tokens_per_s: float, flops_per_token: float, roof_flops: float, n_devices: int) -> float:
+def mfu(
+    tokens_per_s: float, flops_per_token: float, roof_flops: float, n_devices: int = 1
+) -> float:
     """Model FLOPs utilisation, a fraction in [0, 1].
 
     Args:

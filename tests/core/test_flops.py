@@ -2,10 +2,12 @@ import pytest
 
 from infrarsi.errors import ImpossibleMfu
 from infrarsi.flops import flops_per_token, mfu
+from infrarsi.wire.probe import FlopCount
 
 
 def test_half_of_attention_is_masked_and_does_not_count():
-    assert flops_per_token(1000, 200, 10) == 90
+    ranks = [FlopCount(total=600, attention=200), FlopCount(total=400, attention=0)]
+    assert flops_per_token(ranks, 10) == 90
 
 
 def test_utilisation_is_of_all_devices():
