@@ -9,7 +9,7 @@ import socket
 CONNECT_SECONDS = 10.0
 
 
-class RunnerGone(Exception):
+class RunnerGoneError(Exception):
     """The runner closed the line or cannot be reached."""
 
 
@@ -22,28 +22,28 @@ class Control:
         try:
             self._socket.connect(path)
         except OSError as error:
-            raise RunnerGone(str(error)) from error
+            raise RunnerGoneError(str(error)) from error
         self._socket.settimeout(None)
         self._pending = b""
 
     def send(self, **line):
-        """Send one line. Raises RunnerGone."""
+        """Send one line. Raises RunnerGoneError."""
         try:
             self._socket.sendall(json.dumps(line).encode("utf-8") + b"\n")
         except OSError as error:
-            raise RunnerGone(str(error)) from error
+            raise RunnerGoneError(str(error)) from error
 
     def commands(self):
-        """Whole lines that have arrived, without waiting. Raises RunnerGone."""
+        """Whole lines that have arrived, without waiting. Raises RunnerGoneError."""
         try:
             while True:
                 data = self._socket.recv(1 << 16, socket.MSG_DONTWAIT)
                 if not data:
-                    raise RunnerGone("end of stream")
+                    raise RunnerGoneError("end of stream")
                 self._pending += data
         except BlockingIOError:
             pass
         except OSError as error:
-            raise RunnerGone(str(error)) from error
+            raise RunnerGoneError(str(error)) from error
         *lines, self._pending = self._pending.split(b"\n")
         return [json.loads(line) for line in lines if line.strip()]

@@ -51,9 +51,9 @@ def outside_imports(root):
     found = set()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and name != "__main__" and _lies_in(base, name.split(".")[0]):
-            if base not in Path(file).resolve().parents:
-                found.add(name)
+        elsewhere = file and name != "__main__" and base not in Path(file).resolve().parents
+        if elsewhere and _lies_in(base, name.split(".")[0]):
+            found.add(name)
     return tuple(sorted(found))
 
 

@@ -37,9 +37,10 @@ def finish_in_worker(lifetime):
 
 
 def _optimizer_record(optimizer):
-    groups = []
-    for group in optimizer.param_groups:
-        groups.append({str(k): _text(v) for k, v in group.items() if k != "params"})
+    groups = [
+        {str(k): _text(v) for k, v in group.items() if k != "params"}
+        for group in optimizer.param_groups
+    ]
     name = type(optimizer).__name__
     return {"name": name, "groups": groups, "n_parameters": len(parameters(optimizer))}
 

@@ -108,7 +108,10 @@ class Hooks:
 
         def fetch(loader):
             session.data_begins()
-            return real(loader)
+            try:
+                return real(loader)
+            finally:
+                session.data_ends()
 
         return fetch
 
@@ -120,8 +123,11 @@ class Hooks:
             inner = module._compiled_call_impl
 
             def call(*a, **k):
-                hooks._compiled_call(module, a, k)
-                return inner(*a, **k)
+                outermost = hooks._compiled_call(module, a, k)
+                result = inner(*a, **k)
+                if outermost:
+                    hooks._session.forward_ends(module)
+                return result
 
             module._compiled_call_impl = call
 
@@ -129,9 +135,12 @@ class Hooks:
 
     def _compiled_call(self, module, args, kwargs):
         if torch.compiler.is_compiling() or getattr(self._depth, "n", 0):
-            return
-        if self._session.roots.chosen in (None, module):
-            self._session.forward_begins(module, args, kwargs)
+            return False
+        chosen = self._session.roots.chosen
+        if chosen is not None and chosen is not module:
+            return False
+        self._session.forward_begins(module, args, kwargs)
+        return self._session.phases is not None
 
     def _global_pre(self, module, args):
         if torch.compiler.is_compiling():
@@ -142,8 +151,11 @@ class Hooks:
             self._session.forward_begins(module, args, _call_kwargs())
 
     def _global_post(self, module, args, output):
-        if not torch.compiler.is_compiling():
-            self._depth.n = max(0, getattr(self._depth, "n", 1) - 1)
+        if torch.compiler.is_compiling():
+            return
+        self._depth.n = max(0, getattr(self._depth, "n", 1) - 1)
+        if self._depth.n == 0 and self._session.phases is not None:
+            self._session.forward_ends(module)
 
     def narrow(self, root):
         """From the first step's end on listen to the root alone."""
@@ -156,8 +168,15 @@ class Hooks:
             if not torch.compiler.is_compiling():
                 session.forward_begins(module, args, kwargs)
 
+        def ends(module, args, output):
+            if not torch.compiler.is_compiling():
+                session.forward_ends(module)
+
         if root is not None:
-            root.register_forward_pre_hook(begins, with_kwargs=True)
+            # First of all hooks: FSDP's own puts gathered parameters in place of the sharded ones.
+            root.register_forward_pre_hook(begins, prepend=True, with_kwargs=True)
+            if session.phases is not None:
+                root.register_forward_hook(ends)
 
 
 def _call_kwargs():

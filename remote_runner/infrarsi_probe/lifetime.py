@@ -9,6 +9,7 @@ Uncaught exceptions and a script that ends by itself keep their own exit code.
 """
 
 import atexit
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -119,10 +120,8 @@ class Lifetime:
             self._wait_for_peers()
         _end_workers()
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with contextlib.suppress(Exception):
                 stream.flush()
-            except Exception:
-                pass
         os._exit(0)
 
     def _wait_for_peers(self):

@@ -6,7 +6,7 @@ One optimizer hook that sends a line a step and obeys a stop, nothing else.
 import os
 
 from infrarsi_probe import ranks
-from infrarsi_probe.control import Control, RunnerGone
+from infrarsi_probe.control import Control, RunnerGoneError
 
 
 class _Ticks:
@@ -27,7 +27,7 @@ class _Ticks:
             for command in self._control.commands():
                 if command.get("type") == "stop":
                     self._stop = command["after"]
-        except RunnerGone:
+        except RunnerGoneError:
             os._exit(0)
         if self._index >= self._stop:
             os._exit(0)

@@ -39,8 +39,10 @@ def _is_integer(tensor):
 
 
 class ModelInputs:
-    """The integer tensors of one call. `ids` is the first; `targets` by name, else the second
-    of the ids' shape; `others` (masks, positions) are (name, tensor) of as many rows.
+    """The integer tensors of one call.
+
+    `ids` is the first; `targets` by name, else the second of the ids' shape; `others` (masks,
+    positions) are (name, tensor) of as many rows.
     """
 
     def __init__(self, named):

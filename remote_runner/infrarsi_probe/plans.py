@@ -14,6 +14,9 @@ class Plan:
     def forward_begins(self, module):
         """An outermost forward with gradients is about to start."""
 
+    def forward_ends(self, module):
+        """That forward has returned; told in profile mode only."""
+
     def optimizer_begins(self, optimizer):
         """An optimizer is about to update its parameters."""
 
@@ -32,5 +35,17 @@ class Plan:
 
 
 def plans_for(session):
-    """The plans of a session's mode."""
-    return []
+    """The plans of a session's mode, in the order of their turns."""
+    from infrarsi_probe.audit import AuditPlan
+    from infrarsi_probe.flops import FlopPlan
+    from infrarsi_probe.profile import ProfilePlan
+    from infrarsi_probe.redo import RedoPlan
+
+    mode = session.config.mode
+    if mode == "preflight":
+        return [FlopPlan(session)]
+    if mode == "profile":
+        return [ProfilePlan(session)]
+    if mode == "redo":
+        return [AuditPlan(session), RedoPlan(session)]
+    return [AuditPlan(session)]

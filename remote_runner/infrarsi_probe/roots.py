@@ -18,6 +18,7 @@ class Roots:
         self._names = {}
         self._counters = {}
         self._last = None
+        self._parameters = {}
         self.chosen = None
 
     def call(self, module, args, kwargs):
@@ -26,6 +27,7 @@ class Roots:
         if key not in self._modules:
             self._modules[key] = module
             self._names[key] = argument_names(module)
+            self._parameters[key] = (list(module.parameters()), parameter_names(module))
         if key not in self._counters:
             self._counters[key] = Counters(self._hasher)
         self._last = self._counters[key]
@@ -51,10 +53,18 @@ class Roots:
         self._last = None
         return counters
 
+    def seq_len(self):
+        """Row length of the root's last call in the open step, or None."""
+        counters = self._counters.get(id(self.best()))
+        return None if counters is None else counters.seq_len
+
     def names(self):
-        """{id of parameter: name} under the likeliest root; empty where there is none."""
+        """{id of parameter: name} under the likeliest root; empty where there is none.
+
+        Those it had when it was first called stay known: FSDP swaps parameters while it computes.
+        """
         root = self.best()
-        return {} if root is None else parameter_names(root)
+        return {} if root is None else {**parameter_names(root), **self._parameters[id(root)][1]}
 
 
 def _n_parameters(module):

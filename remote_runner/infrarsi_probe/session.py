@@ -7,7 +7,7 @@ its turn where a step opens and closes. Holds no hook itself.
 import torch
 
 from infrarsi_probe import clocks, facts, failures, ranks
-from infrarsi_probe.control import Control, RunnerGone
+from infrarsi_probe.control import Control, RunnerGoneError
 from infrarsi_probe.counters import Losses, learning_rates
 from infrarsi_probe.overhead import Overhead, counted
 from infrarsi_probe.plans import plans_for
@@ -63,7 +63,7 @@ class Session:
             try:
                 self._control = Control(self.config.control_socket)
                 self._send(type="hello", rank=ranks.rank(), world_size=ranks.world_size())
-            except RunnerGone as error:
+            except RunnerGoneError as error:
                 self._runner_gone(error)
             self._ticker = ticker(self._send)
         self._open()
@@ -79,6 +79,12 @@ class Session:
     def data_begins(self):
         """The script asks a loader for its next batch."""
         self._before_work()
+        self._enter("data")
+
+    @counted
+    def data_ends(self):
+        """The loader has answered."""
+        self._leave()
 
     @counted
     def forward_begins(self, module, args, kwargs):
@@ -92,6 +98,26 @@ class Session:
             for plan in self.plans:
                 plan.forward_begins(module)
             self.roots.call(module, args, kwargs)
+            self._enter("forward")
+        else:
+            self._enter("other")
+
+    @counted
+    def forward_ends(self, module):
+        """That forward has returned; told in profile mode only."""
+        if self.machine.in_backward:
+            return
+        for plan in self.plans:
+            plan.forward_ends(module)
+        self._leave("after_forward" if torch.is_grad_enabled() else "between")
+
+    def _enter(self, phase):
+        if self.phases is not None:
+            self.phases.enter(phase)
+
+    def _leave(self, gap="between"):
+        if self.phases is not None:
+            self.phases.leave(gap)
 
     @counted
     def loss_target(self, target, ignore_index):
@@ -110,11 +136,13 @@ class Session:
         self.machine.backward_begins()
         self._losses.add(tensors)
         self._check_optimizer_is_called()
+        self._enter("backward")
         return True
 
     @counted
     def backward_ends(self):
         """The outermost backward has returned."""
+        self._leave()
         self.machine.backward_ends()
 
     def _check_optimizer_is_called(self):
@@ -131,8 +159,12 @@ class Session:
     @counted
     def optimizer_begins(self, optimizer):
         """An optimizer's step starts."""
-        if not self.machine.optimizer_begins():
-            return
+        outermost = self.machine.optimizer_begins()
+        if outermost:
+            self._optimizer_begins(optimizer)
+        self._enter("optimizer")
+
+    def _optimizer_begins(self, optimizer):
         if all(optimizer is not o for o in self.optimizers):
             self.optimizers.append(optimizer)
             self._sample = WeightSample([p for o in self.optimizers for p in facts.parameters(o)])
@@ -150,6 +182,7 @@ class Session:
     @counted
     def optimizer_ends(self, optimizer):
         """An optimizer's step has returned."""
+        self._leave()
         self.machine.optimizer_ends()
 
     @counted
@@ -162,6 +195,10 @@ class Session:
     def _before_work(self):
         if self.machine.ends_before_work():
             self._close()
+
+    def forget_weights(self):
+        """Weights were changed by the probe itself: do not take it for the script's doing."""
+        self._weights_after = None
 
     def close_pending(self):
         """Close the last step of a script that has ended by itself."""
@@ -217,7 +254,7 @@ class Session:
         try:
             self._ticker.tick(index)
             self._obey(self._control.commands())
-        except RunnerGone as error:
+        except RunnerGoneError as error:
             self._runner_gone(error)
         self.overhead.exclude(max(0.0, clocks.now() - began - 50e-6))
 
@@ -233,7 +270,7 @@ class Session:
         try:
             if self._control is not None:
                 self._obey(self._control.commands())
-        except RunnerGone:
+        except RunnerGoneError:
             return True
         return self.machine.index > self._stop_after
 
@@ -247,7 +284,7 @@ class Session:
             try:
                 self._ticker.finish()
                 self._control.send(type="bye", reason=reason)
-            except RunnerGone:
+            except RunnerGoneError:
                 pass
 
     def evidence(self):

@@ -9,7 +9,7 @@ import threading
 
 import torch
 
-from infrarsi_probe.control import RunnerGone
+from infrarsi_probe.control import RunnerGoneError
 
 
 class _Now:
@@ -47,7 +47,7 @@ class _WhenDone:
             event.synchronize()
             try:
                 self._send(type="step", index=index)
-            except RunnerGone as error:
+            except RunnerGoneError as error:
                 self._gone = error
                 return
 
@@ -57,5 +57,5 @@ class _WhenDone:
 
 
 def ticker(send):
-    """Something with `tick(index)`, which may raise RunnerGone, and `finish()`."""
+    """Something with `tick(index)`, which may raise RunnerGoneError, and `finish()`."""
     return _WhenDone(send) if torch.cuda.is_initialized() else _Now(send)
