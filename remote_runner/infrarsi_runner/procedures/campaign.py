@@ -1,0 +1,276 @@
+"""Run: search knobs and patches together, then freeze and confirm the best."""
+
+from infrarsi.flops import mfu
+from infrarsi.knobs import Candidate, Setting
+from infrarsi.patches import RECIPES, Materialised, describe, materialise
+from infrarsi.trial import Completed, OutOfMemory, Trial
+from infrarsi.units import GIB
+from infrarsi.wire.messages import Plan, Planned, Progressed, TrialEnded
+from infrarsi.wire.results import (
+    Calibration,
+    Cost,
+    DoctorResult,
+    Finalist,
+    PredictionTable,
+    Promotion,
+    RunResult,
+)
+from infrarsi_runner.context import Context
+from infrarsi_runner.predictions import prediction_table
+from infrarsi_runner.procedures.confirmation import Confirmation, Confirming, FrozenCandidate
+from infrarsi_runner.procedures.doctor import N_DEVICES, doctor
+from infrarsi_runner.procedures.job import Job, open_job
+from infrarsi_runner.procedures.trials import run_trial
+from infrarsi_runner.searching import SearchChild
+
+CONFIRM_RESERVE_FRAC = 0.5
+
+
+def campaign(context: Context) -> RunResult:
+    """A whole campaign; resumable at any point, since every run is journalled under its key."""
+    started_s = context.once("started", float, context.now_s)
+    lock = context.request.lock
+    measured = context.once(
+        "doctor", DoctorResult, lambda: context.find_doctor(lock.digest) or doctor(context)
+    )
+    doctor_s = context.once("doctor/took", float, lambda: context.now_s() - started_s)
+    job = open_job(context, lock, context.request.source)
+    calibration = measured.calibration
+    context.emit_once("plan", Planned(plan=_plan(job, context, calibration)))
+    with SearchChild(job.space, RECIPES, _job_facts(calibration), context.request.seed) as search:
+        trials = _search(context, job, calibration, search)
+        ranked = _finalists(job, trials)
+    searched_s = context.once("searched/at", float, context.now_s)
+    finalists, promotion = _confirm(context, job, calibration, ranked)
+    ended_s = context.once("ended", float, context.now_s)
+    return RunResult(
+        campaign=context.request.id,
+        lock=lock,
+        calibration=calibration,
+        space=job.space,
+        trials=tuple(trials),
+        finalists=finalists,
+        promoted=promotion,
+        cost=_cost(trials, ended_s - started_s, doctor_s, ended_s - searched_s),
+    )
+
+
+def _search(
+    context: Context, job: Job, calibration: Calibration, search: SearchChild
+) -> list[Trial]:
+    baseline = _baseline_trial(job, calibration)
+    trials = [baseline]
+    _tell(search, baseline)
+    budget_s = 60 * context.request.budget.minutes * CONFIRM_RESERVE_FRAC
+    for number in range(1, context.request.budget.n_trials + 1):
+        spent_s = sum(trial.wall_s for trial in trials)
+        if spent_s > budget_s:
+            break
+        context.check()
+        setting = context.once(f"trial/{number}/ask", dict, search.ask)
+        context.emit_once(
+            f"trial/{number}/progress",
+            Progressed(
+                stage="search",
+                message=_sentence(job, setting),
+                done=number - 1,
+                total=context.request.budget.n_trials,
+                left_s=_left_s(context, trials, number, budget_s - spent_s),
+            ),
+        )
+        trial = context.once(
+            f"trial/{number}",
+            Trial,
+            lambda number=number, setting=setting: _predicted(
+                run_trial(context, job, calibration, number, Candidate(setting=setting)),
+                search,
+            ),
+        )
+        trials.append(trial)
+        _tell(search, trial)
+        _publish(context, job, calibration, search, trials, number)
+    return trials
+
+
+def _predicted(trial: Trial, search: SearchChild) -> Trial:
+    """The trial with what was predicted for it; the searcher has not been told of it yet."""
+    prediction = search.predict([trial.candidate.setting])[0]
+    step = prediction["step_time_s"]
+    return trial.model_copy(
+        update={
+            "predicted_step_time_s": (step["value"], step["low"], step["high"]),
+            "predicted_p_fit": prediction["p_fit"],
+        }
+    )
+
+
+def _publish(
+    context: Context,
+    job: Job,
+    calibration: Calibration,
+    search: SearchChild,
+    trials: list[Trial],
+    number: int,
+) -> None:
+    context.emit_once(
+        f"trial/{number}/ended",
+        TrialEnded(trial=trials[-1], best_ratio=_best_ratio(trials), n_oom=_n_oom(trials)),
+    )
+    table = context.once(
+        f"trial/{number}/table",
+        PredictionTable,
+        lambda: prediction_table(job.space, calibration, trials, search, version=number),
+    )
+    context.publish(table)
+
+
+def _baseline_trial(job: Job, calibration: Calibration) -> Trial:
+    return Trial(
+        number=0,
+        candidate=job.baseline_candidate(),
+        origin="baseline",
+        outcome=Completed(
+            step_time_s=calibration.step_time_s.value,
+            peak_mem_bytes=max(calibration.peak_mem_bytes),
+        ),
+    )
+
+
+def _tell(search: SearchChild, trial: Trial) -> None:
+    if trial.outcome is not None:
+        search.tell(trial.candidate.setting, trial.outcome)
+
+
+def _finalists(job: Job, trials: list[Trial]) -> list[Trial]:
+    """The fastest measured trials that beat the baseline, at most `max_finalists`."""
+    measured = [t for t in trials if isinstance(t.outcome, Completed)]
+    baseline_s = _step_s(measured[0])
+    better = [t for t in measured[1:] if _step_s(t) < baseline_s]
+    better.sort(key=_step_s)
+    return better[: job.lock.contract.protocol.max_finalists]
+
+
+def _confirm(
+    context: Context, job: Job, calibration: Calibration, ranked: list[Trial]
+) -> tuple[tuple[Finalist, ...], Promotion | None]:
+    finalists: list[Finalist] = []
+    for trial in ranked:
+        made = materialise(trial.candidate, job.space, job.sources, job.lock.contract.launch)
+        assert isinstance(made, Materialised)
+        name = f"trial-{trial.number}"
+        tree = context.trees.candidate(job.commit, made.edits, f"{name}-confirmed")
+        frozen = FrozenCandidate(name=name, tree=tree, launch=made.launch)
+        confirmed = context.once(
+            f"confirmed/{name}",
+            Confirmation,
+            lambda frozen=frozen: Confirming(context, job, frozen, calibration).run(),
+        )
+        context.trees.discard(tree)
+        finalists.append(
+            Finalist(
+                trial=trial.number,
+                verdict=confirmed.verdict,
+                violations=confirmed.judged.violations,
+                missing=confirmed.judged.missing,
+                speedup=confirmed.speedup,
+            )
+        )
+        if confirmed.verdict == "accepted":
+            return tuple(finalists), _promotion(job, calibration, trial, made, confirmed)
+    return tuple(finalists), None
+
+
+def _promotion(
+    job: Job,
+    calibration: Calibration,
+    trial: Trial,
+    made: Materialised,
+    confirmed: Confirmation,
+) -> Promotion:
+    assert confirmed.speedup is not None
+    assert isinstance(trial.outcome, Completed)
+    tokens = calibration.tokens_per_step
+    before, after = tokens / confirmed.step_s_before, tokens / confirmed.step_s_after
+    roof = calibration.roof.flops_per_s
+    return Promotion(
+        candidate=trial.candidate,
+        parts=describe(trial.candidate, job.space),
+        speedup=confirmed.speedup,
+        n_units=confirmed.n_units,
+        mfu_before_frac=mfu(before, calibration.flops_per_token, roof, N_DEVICES),
+        mfu_after_frac=mfu(after, calibration.flops_per_token, roof, N_DEVICES),
+        tokens_per_s_before=before,
+        tokens_per_s_after=after,
+        peak_mem_bytes_before=max(calibration.peak_mem_bytes),
+        peak_mem_bytes_after=trial.outcome.peak_mem_bytes,
+        edits=made.edits,
+        launch=made.launch,
+        checks=confirmed.judged.checks,
+    )
+
+
+def _plan(job: Job, context: Context, calibration: Calibration) -> Plan:
+    budget = context.request.budget
+    n_knobs = sum(1 for knob in job.space.knobs if knob.kind != "patch")
+    n_patches = len(job.space.knobs) - n_knobs
+    return Plan(
+        sentences=(
+            f"At most {budget.n_trials} trials over {n_knobs} launch knobs and {n_patches} "
+            "patches, one at a time, each in a sandbox and a worktree of its own.",
+            "Then up to "
+            f"{job.lock.contract.protocol.max_finalists} finalists are confirmed in fresh pairs "
+            "with the baseline, audited, and run once more at length.",
+        ),
+        expected_s=60 * budget.minutes,
+    )
+
+
+def _job_facts(calibration: Calibration) -> dict[str, float]:
+    base = max(calibration.base_mem_bytes, default=0)
+    limit = calibration.mem_limit_bytes
+    if limit is None:
+        return {"base_mem_gib": base / GIB}
+    return {"capacity_gib": (base + limit) / GIB, "base_mem_gib": base / GIB}
+
+
+def _sentence(job: Job, setting: Setting) -> str:
+    changed = Candidate(setting=setting).changed(job.space)
+    if not changed:
+        return "the baseline again"
+    return ", ".join(k if v is True else f"{k}={v}" for k, v in changed.items())
+
+
+def _left_s(context: Context, trials: list[Trial], number: int, budget_left_s: float) -> float:
+    run = [t.wall_s for t in trials if t.wall_s > 0]
+    if not run:
+        return budget_left_s
+    left = context.request.budget.n_trials - number + 1
+    return min(left * sum(run) / len(run), budget_left_s)
+
+
+def _step_s(trial: Trial) -> float:
+    assert isinstance(trial.outcome, Completed)
+    return trial.outcome.step_time_s
+
+
+def _best_ratio(trials: list[Trial]) -> float:
+    measured = [t for t in trials if isinstance(t.outcome, Completed)]
+    return _step_s(measured[0]) / min(_step_s(t) for t in measured)
+
+
+def _n_oom(trials: list[Trial]) -> int:
+    return sum(isinstance(t.outcome, OutOfMemory) for t in trials)
+
+
+def _cost(trials: list[Trial], total_s: float, doctor_s: float, confirmation_s: float) -> Cost:
+    failed = [t for t in trials if not isinstance(t.outcome, Completed)]
+    return Cost(
+        total_s=total_s,
+        doctor_s=doctor_s,
+        trials_s=sum(t.wall_s for t in trials),
+        failed_trials_s=sum(t.wall_s for t in failed),
+        confirmation_s=confirmation_s,
+        n_trials=len(trials) - 1,
+        n_oom=_n_oom(trials),
+        n_failed=len(failed),
+    )

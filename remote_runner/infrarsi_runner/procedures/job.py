@@ -1,0 +1,132 @@
+"""One job under measurement: its tree, what was read of it, and the specs of its runs."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from infrarsi.contract.contract import Lock
+from infrarsi.errors import JobFailed
+from infrarsi.knobs import Candidate, Space
+from infrarsi.launch import Launch
+from infrarsi.patches import patch_knobs
+from infrarsi.reading import read
+from infrarsi.reading.reading import Reading
+from infrarsi.reading.sources import Sources
+from infrarsi.run import Mode
+from infrarsi.trial import Completed, Crashed, Outcome, OutOfMemory, TimedOut, Unstable
+from infrarsi.units import format_bytes, format_seconds
+from infrarsi.wire.probe import PhaseSpan
+from infrarsi_runner.context import Context
+from infrarsi_runner.running import RunSpec
+
+N_CPUS = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """The baseline as the campaign holds it. `space` has the launch knobs and the patches."""
+
+    lock: Lock
+    commit: str
+    tree: Path
+    sources: Sources
+    reading: Reading
+    space: Space
+    python: str
+    editable_roots: tuple[str, ...]
+
+    @property
+    def launch(self) -> Launch:
+        """The baseline's launch."""
+        return self.lock.contract.launch
+
+    def spec(self, mode: Mode, label: str) -> RunSpec:
+        """A run of the untouched baseline in that mode."""
+        contract = self.lock.contract
+        return RunSpec(
+            tree=self.tree,
+            launch=contract.launch,
+            python=self.python,
+            mode=mode,
+            label=label,
+            timeout_s=contract.run_timeout_s,
+            memory_budget_bytes=contract.memory_limit_bytes,
+            editable_roots=self.editable_roots,
+        )
+
+    def candidate_spec(self, mode: Mode, label: str, tree: Path, launch: Launch) -> RunSpec:
+        """The same run of a candidate's worktree."""
+        return replace(self.spec(mode, label), tree=tree, launch=launch)
+
+    def spans(self) -> tuple[PhaseSpan, ...]:
+        """Where the reading found the fetch, for the profiler; absolute paths."""
+        return tuple(
+            PhaseSpan(
+                file=str(self.tree / span.place.file),
+                first_line=span.place.line,
+                last_line=span.place.end_line,
+                phase="data",
+            )
+            for span in self.reading.roles
+            if span.role == "fetch"
+        )
+
+    def baseline_candidate(self) -> Candidate:
+        """The user's own start."""
+        return Candidate(setting=self.space.default_setting())
+
+
+def open_job(context: Context, lock: Lock, commit: str) -> Job:
+    """Check the commit out and read it."""
+    tree = context.trees.tree(commit)
+    sources = context.trees.sources(tree)
+    launch = lock.contract.launch
+    reading = read(sources, launch, n_cpus=N_CPUS)
+    patches, _ = patch_knobs(sources, launch)
+    return Job(
+        lock=lock,
+        commit=commit,
+        tree=tree,
+        sources=sources,
+        reading=reading,
+        space=Space(knobs=(*reading.knobs, *patches)),
+        python=context.request.python,
+        editable_roots=context.request.editable_roots,
+    )
+
+
+def require_completed(outcome: Outcome, stage: str) -> Completed:
+    """The outcome of a baseline run, or JobFailed with what to do."""
+    if isinstance(outcome, Completed):
+        return outcome
+    what, do = _explain(outcome)
+    raise JobFailed(f"The untouched baseline {what} ({stage}).", do)
+
+
+def _explain(outcome: Outcome) -> tuple[str, str]:
+    if isinstance(outcome, OutOfMemory):
+        limit = (
+            f" under its limit of {format_bytes(outcome.limit_bytes)}"
+            if outcome.limit_bytes
+            else ""
+        )
+        return (
+            f"ran out of memory: it needs at least {format_bytes(outcome.at_least_bytes)}{limit}",
+            "Raise memory_limit_gib in infrarsi.toml or start from a smaller micro-batch.",
+        )
+    if isinstance(outcome, TimedOut):
+        seen = "no step" if outcome.last_step is None else f"{outcome.last_step + 1} steps"
+        return (
+            f"showed {seen} within {format_seconds(outcome.limit_s)}",
+            "Run the launch line by hand; if it is only slow, raise timeout_s in infrarsi.toml.",
+        )
+    if isinstance(outcome, Unstable):
+        return (
+            f"produced a loss that is not finite at step {outcome.step}",
+            "A job that does not train cannot be verified: mend the loss first.",
+        )
+    assert isinstance(outcome, Crashed)
+    return (
+        f"failed: {outcome.cause.rstrip('.')}",
+        "Run the launch line by hand and mend it first.",
+    )

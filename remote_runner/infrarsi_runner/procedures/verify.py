@@ -1,0 +1,74 @@
+"""Verify: run before and after, and judge whether after keeps before's contract.
+
+The verdict is on the contract; the gain stands beside it with an interval that may well be wide.
+"""
+
+from infrarsi.contract.contract import Protocol
+from infrarsi.judge.verdict import Verdict
+from infrarsi.reading import read
+from infrarsi.rules import check_change
+from infrarsi.wire.messages import Plan, Planned
+from infrarsi.wire.results import Speedup, VerifyResult
+from infrarsi_runner.context import Context
+from infrarsi_runner.procedures.confirmation import (
+    Confirming,
+    Effort,
+    FrozenCandidate,
+    Measured,
+)
+from infrarsi_runner.procedures.job import N_CPUS, Job, open_job
+
+QUICK = Effort(
+    protocol=Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8), audits=1, endurance_s=3.0
+)
+
+
+def verify(context: Context) -> VerifyResult:
+    """Static rules first; then pairs, audit and endurance, short or in full."""
+    request = context.request
+    job = open_job(context, request.lock, request.source)
+    assert request.candidate_source is not None
+    tree = context.trees.candidate(request.candidate_source, (), "after")
+    after = request.after_lock.contract.launch if request.after_lock else job.launch
+    frozen = FrozenCandidate(name="after", tree=tree, launch=after)
+    static = _static(context, job, frozen)
+    if static.kind == "rejected":
+        return VerifyResult(verdict="rejected", violations=static.violations)
+    effort = QUICK if request.quick else Effort(protocol=job.lock.contract.protocol)
+    context.emit_once("plan", Planned(plan=_plan(effort)))
+    confirming = Confirming(context, job, frozen, None, effort)
+    measured = confirming.measure()
+    verdict = measured.refused or confirming.final_verdict(measured)
+    return VerifyResult(
+        verdict=verdict.kind,
+        violations=(*static.violations, *verdict.violations),
+        missing=verdict.missing,
+        speedup=_speedup(measured),
+    )
+
+
+def _static(context: Context, job: Job, frozen: FrozenCandidate) -> Verdict:
+    sources = context.trees.sources(frozen.tree)
+    reading = read(sources, frozen.launch, n_cpus=N_CPUS)
+    found = check_change(job.lock, reading, sources, before=job.reading)
+    certain = any(v.severity == "error" for v in found)
+    return Verdict(kind="rejected" if certain else "accepted", violations=found)
+
+
+def _speedup(measured: Measured) -> Speedup | None:
+    found = measured.decision.speedup if measured.decision else None
+    if found is None:
+        return None
+    return Speedup(ratio=found.ratio, low=found.low, high=found.high, level=found.level)
+
+
+def _plan(effort: Effort) -> Plan:
+    protocol = effort.protocol
+    return Plan(
+        sentences=(
+            f"Up to {2 * protocol.looks[-1]} process pairs of before and after, taking turns of "
+            f"{protocol.steps_per_turn} steps; one update is redone by before's own code; one "
+            "long run of after.",
+        ),
+        expected_s=15.0 * 2 * protocol.looks[-1],
+    )
