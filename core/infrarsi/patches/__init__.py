@@ -1,0 +1,23 @@
+"""Recipes (one rewrite each), their composition, and a candidate's edits and launch."""
+
+from infrarsi.patches.catalogue import RECIPES, Composed, claims, compose, patch_knobs
+from infrarsi.patches.materialise import Materialised, describe, materialise
+from infrarsi.patches.overlay import Overlay, overlay
+from infrarsi.patches.recipe import Claim, Declined, Recipe, Rewritten
+
+__all__ = [
+    "RECIPES",
+    "Claim",
+    "Composed",
+    "Declined",
+    "Materialised",
+    "Overlay",
+    "Recipe",
+    "Rewritten",
+    "claims",
+    "compose",
+    "describe",
+    "materialise",
+    "overlay",
+    "patch_knobs",
+]

@@ -1,0 +1,1 @@
+"""Recognising attention that is written out by hand, by what it computes."""

@@ -1,0 +1,76 @@
+"""Building new expressions around old ones, parentheses where they are needed."""
+
+from typing import cast
+
+import libcst as cst
+
+
+def expression(code: str) -> cst.BaseExpression:
+    """The parsed expression."""
+    return cst.parse_expression(code)
+
+
+def statement(code: str) -> cst.BaseStatement:
+    """The parsed statement, one line or a block."""
+    return cst.parse_statement(code)
+
+
+def with_method(base: cst.BaseExpression, call: str) -> cst.Call:
+    """`base.call`, as in `with_method(logits, "float()")`."""
+    node = cst.ensure_type(cst.parse_expression(f"_.{call}"), cst.Call)
+    func = cst.ensure_type(node.func, cst.Attribute)
+    return node.with_changes(func=func.with_changes(value=as_primary(base)))
+
+
+def as_primary(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression fit to stand before a dot."""
+    if node.lpar or isinstance(node, cst.Name | cst.Attribute | cst.Call | cst.Subscript):
+        return node
+    return node.with_changes(lpar=(cst.LeftParen(),), rpar=(cst.RightParen(),))
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without outer parentheses, unless it is a tuple or spans lines."""
+    if isinstance(node, cst.Tuple | cst.GeneratorExp | cst.ConcatenatedString):
+        return node
+    return node.with_changes(lpar=(), rpar=())
+
+
+def call(func: str, args: list[tuple[str | None, cst.BaseExpression]]) -> cst.Call:
+    """`func(a, key=b)` on one line."""
+    return cst.Call(func=expression(func), args=[argument_of(key, value) for key, value in args])
+
+
+def argument_of(keyword: str | None, value: cst.BaseExpression) -> cst.Arg:
+    """One argument, spaced as people write it."""
+    return cst.Arg(
+        value=bare(value) if keyword is None else value,
+        keyword=None if keyword is None else cst.Name(keyword),
+        equal=cst.AssignEqual(
+            whitespace_before=cst.SimpleWhitespace(""), whitespace_after=cst.SimpleWhitespace("")
+        )
+        if keyword is not None
+        else cst.MaybeSentinel.DEFAULT,
+    )
+
+
+def add_keyword(node: cst.Call, keyword: str, value: str) -> cst.Call:
+    """The call with `keyword=value` as its last argument, laid out like the others."""
+    new = argument_of(keyword, expression(value))
+    args = list(node.args)
+    if not args:
+        return node.with_changes(args=[new])
+    last = args[-1]
+    between = _comma_between(args)
+    if isinstance(last.comma, cst.Comma):
+        new = new.with_changes(comma=last.comma)
+    else:
+        new = new.with_changes(whitespace_after_arg=last.whitespace_after_arg)
+        last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
+    return node.with_changes(args=[*args[:-1], last.with_changes(comma=between), new])
+
+
+def _comma_between(args: list[cst.Arg]) -> cst.Comma:
+    if len(args) > 1:
+        return cast(cst.Comma, args[-2].comma)
+    return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
