@@ -1,6 +1,6 @@
 """A workspace opened for an operation: its `infrarsi.toml`, its locks, its texts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,14 +68,34 @@ def open_project(start: Path) -> Project:
         UsageError: there is no such folder.
         ConfigError: `infrarsi.toml` or the lock file cannot be used.
     """
-    root = find_root(start)
-    config_text, lock_text = read_file(root / CONFIG_NAME), read_file(root / LOCK_NAME)
+    return _open(find_root(start), _read_locks)
+
+
+def open_to_lock(start: Path) -> Project:
+    """The same, with no locks where the lock file cannot be used: locking writes it anew."""
+
+    def locks_if_usable(root: Path) -> Mapping[str, Lock]:
+        try:
+            return _read_locks(root)
+        except ConfigError:
+            return {}
+
+    return _open(find_root(start), locks_if_usable)
+
+
+def _open(root: Path, read_locks_of: Callable[[Path], Mapping[str, Lock]]) -> Project:
+    text = read_file(root / CONFIG_NAME)
     return Project(
         root=root,
-        config=Config() if config_text is None else parse_config(config_text),
-        locks={} if lock_text is None else read_locks(lock_text),
+        config=Config() if text is None else parse_config(text),
+        locks=read_locks_of(root),
         sources=FolderSources(root),
     )
+
+
+def _read_locks(root: Path) -> Mapping[str, Lock]:
+    text = read_file(root / LOCK_NAME)
+    return {} if text is None else read_locks(text)
 
 
 def read_file(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from infrarsi.reading.sources import Sources
 from infrarsi_server.workspace.git import Git, top_level
+from infrarsi_server.workspace.root import Repository
 
 SIZE_LIMIT_BYTES = 1 << 20
 _SKIPPED_FOLDERS = {".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache"}
@@ -35,6 +36,32 @@ class FolderSources:
             return None
         if path not in self._texts:
             self._texts[path] = _read_text(self.root / path, self.root, self._limit)
+        return self._texts[path]
+
+
+class CommitSources:
+    """Texts of the workspace as a commit holds them; none where the commit is not there."""
+
+    def __init__(self, repository: Repository, commit: str) -> None:
+        """List the files once."""
+        self._git, self._prefix, self._commit = repository.git(), repository.prefix, commit
+        listing = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+        done = self._git.run(*listing, "--", self._prefix or ".", check=False)
+        names = (
+            done.stdout.decode(errors="surrogateescape").split("\0") if not done.returncode else []
+        )
+        self._paths = tuple(sorted(name.removeprefix(self._prefix) for name in names if name))
+        self._texts: dict[str, str | None] = {}
+
+    def paths(self) -> tuple[str, ...]:
+        """All files, sorted."""
+        return self._paths
+
+    def text(self, path: str) -> str | None:
+        """The file's text in that commit, or None where it is no text file of it."""
+        if path not in self._texts:
+            raw = self._git.show(self._commit, f"{self._prefix}{path}")
+            self._texts[path] = None if raw is None else _decode(raw)
         return self._texts[path]
 
 
@@ -84,8 +111,14 @@ def _read_text(path: Path, root: Path, limit: int) -> str | None:
         inside = path.resolve().is_relative_to(root)
         if not inside or path.stat().st_size > limit:
             return None
-        with path.open(encoding="utf-8", newline="") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError):
+        return _decode(path.read_bytes())
+    except OSError:
+        return None
+
+
+def _decode(raw: bytes) -> str | None:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
         return None
     return None if "\0" in text else text

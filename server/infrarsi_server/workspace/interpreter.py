@@ -34,9 +34,12 @@ for entry in map(Path, sys.path):
             import ast
             roots += [str(Path(p).parent) for p in ast.literal_eval(mapping[1]).values()]
 for dist in distributions():
-    text = dist.read_text("direct_url.json")
-    if text and json.loads(text).get("dir_info", {}).get("editable"):
-        root = Path(unquote(urlparse(json.loads(text)["url"]).path))
+    try:
+        origin = json.loads(dist.read_text("direct_url.json") or "{}")
+    except ValueError:
+        continue
+    if origin.get("dir_info", {}).get("editable"):
+        root = Path(unquote(urlparse(origin["url"]).path))
         roots += [str(p) for p in (root / "src", root) if p.is_dir()][:1]
 print(json.dumps(roots))
 """
@@ -90,7 +93,7 @@ def resolve_python(root: Path, python: str, environ: Mapping[str, str]) -> Path:
 
 
 def editable_roots(python: Path, root: Path) -> tuple[str, ...]:
-    """Import roots of editable installs inside the workspace, relative to it.
+    """Import roots of editable installs inside the workspace, as absolute paths.
 
     An interpreter that cannot say has none.
     """
@@ -99,13 +102,12 @@ def editable_roots(python: Path, root: Path) -> tuple[str, ...]:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return ()
     paths = [Path(path).resolve() for path in answer]
-    inside = [p.relative_to(root.resolve()).as_posix() for p in paths if _is_source(p, root)]
-    return tuple(dict.fromkeys(inside))
+    return tuple(dict.fromkeys(str(path) for path in paths if _is_source(path, root)))
 
 
 def _is_source(path: Path, root: Path) -> bool:
-    outside = not path.is_relative_to(root.resolve())
-    return not outside and path.is_dir() and "site-packages" not in path.parts
+    is_inside = path.is_relative_to(root.resolve())
+    return is_inside and path.is_dir() and "site-packages" not in path.parts
 
 
 def _candidates(root: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,97 @@
+"""Check: the source against its contract, static; nothing is run."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from infrarsi.contract import Lock
+from infrarsi.errors import UsageError
+from infrarsi.frozen import Frozen
+from infrarsi.launch import Launch
+from infrarsi.reading import Reading, Sources, read
+from infrarsi.report.findings import Finding, findings, problem_text
+from infrarsi.rules import check_change
+from infrarsi_server.operations.contracting import Sides
+from infrarsi_server.operations.lock import hash_file
+from infrarsi_server.operations.project import Project
+from infrarsi_server.workspace.files import CommitSources
+from infrarsi_server.workspace.root import find_repository
+
+
+class CheckResult(Frozen):
+    """What the static rules say. `problems` is what could not be read, one line each.
+
+    `job` names the job; where several are checked their names are joined by commas.
+    """
+
+    job: str
+    violations: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def n_errors(self) -> int:
+        """How many violations are errors."""
+        return sum(found.severity == "error" for found in self.violations)
+
+
+def check_workspace(project: Project, name: str | None) -> CheckResult:
+    """Hold every locked job of a workspace, or the named one, against its lock.
+
+    Raises:
+        UsageError: nothing is locked.
+    """
+    if name is None and project.locks:
+        locks = list(project.locks.values())
+    else:
+        job = project.job(name).name
+        if job not in project.locks:
+            raise UsageError(f"Job `{job}` is not locked.", "Run: infrarsi lock")
+        locks = [project.locks[job]]
+    return _joined([_check_locked(project, lock) for lock in locks])
+
+
+def check_sides(sides: Sides) -> CheckResult:
+    """Hold one folder against the contract of another."""
+    before = _read(sides.before, sides.lock.contract.launch)
+    return _check(sides.lock, sides.after.root, sides.after, sides.after_launch, before)
+
+
+def _check_locked(project: Project, lock: Lock) -> CheckResult:
+    before = None
+    repository = find_repository(project.root)
+    if repository is not None:
+        baseline = CommitSources(repository, lock.baseline_commit)
+        before = _read(baseline, lock.contract.launch) if baseline.paths() else None
+    return _check(lock, project.root, project.sources, project.launch(lock), before)
+
+
+def _check(
+    lock: Lock, root: Path, sources: Sources, launch: Launch, before: Reading | None
+) -> CheckResult:
+    reading = _read(sources, launch)
+    violations = check_change(lock, reading, sources, before, present_hashes(root, lock))
+    return CheckResult(
+        job=lock.contract.job,
+        violations=findings(violations),
+        problems=tuple(problem_text(problem) for problem in reading.problems),
+    )
+
+
+def present_hashes(root: Path, lock: Lock) -> Mapping[str, str]:
+    """SHA-256 of the locked files as they are now, "" for one that is gone."""
+    return {
+        path: hash_file(root / path) if (root / path).is_file() else ""
+        for path in lock.locked_files
+    }
+
+
+def _read(sources: Sources, launch: Launch) -> Reading:
+    return read(sources, launch, n_cpus=os.cpu_count() or 1)
+
+
+def _joined(results: list[CheckResult]) -> CheckResult:
+    return CheckResult(
+        job=",".join(result.job for result in results),
+        violations=tuple(dict.fromkeys(v for result in results for v in result.violations)),
+        problems=tuple(dict.fromkeys(p for result in results for p in result.problems)),
+    )
