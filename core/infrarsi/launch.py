@@ -28,7 +28,7 @@ class Launch(Frozen):
     n_processes: int = 1
     script: str
     args: tuple[str, ...] = ()
-    env: dict[str, str] = {}  # noqa: RUF012 (pydantic copies it)
+    env: dict[str, str] = {}
 
 
 def parse_launch(text: str) -> Launch:

@@ -1,7 +1,7 @@
 """What is declared and must not change, and the lock that freezes it."""
 
 from infrarsi.contract.catalogue import CATALOGUE, Code
-from infrarsi.contract.config import CONFIG_PATH, Config, JobConfig, add_job, parse_config
+from infrarsi.contract.config import CONFIG_PATH, Config, JobConfig, add_job, parse_config, place_of
 from infrarsi.contract.contract import (
     EquivalencePolicy,
     Fact,
@@ -39,6 +39,7 @@ __all__ = [
     "make_lock",
     "matches",
     "parse_config",
+    "place_of",
     "read_locks",
     "verify_digest",
     "write_locks",

@@ -15,6 +15,7 @@ from infrarsi.contract.contract import Fact
 from infrarsi.errors import ConfigError, UsageError
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.launch import parse_launch
+from infrarsi.place import Place
 
 CONFIG_PATH = "infrarsi.toml"
 """Where the configuration stands, relative to the workspace root."""
@@ -34,13 +35,13 @@ class JobConfig(Frozen):
     memory_limit_gib: float | None = None
     editable: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()
-    facts: dict[str, Scalar] = {}  # noqa: RUF012 (pydantic copies it)
+    facts: dict[str, Scalar] = {}
 
 
 class Config(Frozen):
     """The whole file."""
 
-    jobs: dict[str, JobConfig] = {}  # noqa: RUF012 (pydantic copies it)
+    jobs: dict[str, JobConfig] = {}
 
 
 def parse_config(text: str) -> Config:
@@ -93,6 +94,15 @@ def add_job(
     added = kept + separator + _render(job, tuple(facts), note)
     parse_config(added)
     return added
+
+
+def place_of(text: str, job: str, key: str) -> Place | None:
+    """Where a job's key stands in the file, None where it is not written."""
+    line = _Where(text).line(("job", job), key)
+    if line is None:
+        return None
+    end = len(text.splitlines()[line - 1]) + 1
+    return Place(file=CONFIG_PATH, line=line, end_line=line, end_column=end)
 
 
 _HEADER = (

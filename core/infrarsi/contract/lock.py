@@ -22,7 +22,7 @@ class LockFile(Frozen):
     """The whole of `.infrarsi/contract.lock.json`."""
 
     version: Literal[1] = 1
-    jobs: dict[str, Lock] = {}  # noqa: RUF012 (pydantic copies it)
+    jobs: dict[str, Lock] = {}
 
 
 def make_lock(

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from infrarsi.frozen import Scalar
-from infrarsi.reading import calls, objects
+from infrarsi.reading import calls, imports, objects
 from infrarsi.reading.externals import environment, is_builtin, literal
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary, compare, is_true, unary
@@ -21,7 +21,6 @@ from infrarsi.reading.values import (
     FunctionValue,
     Known,
     Many,
-    Module,
     Origin,
     Record,
     Symbol,
@@ -49,6 +48,7 @@ class Evaluator:
         self._open: set[tuple[ast.AST, Frame]] = set()
         self._work = 0
         self.calling: list[Scope] = []
+        self.importing: list[tuple[str, str]] = []
         self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
 
     def frame(self, scope: Scope) -> Frame:
@@ -105,11 +105,12 @@ class Evaluator:
             events = around.scope.events.get(name)
             if events:
                 return self.fold(events, around, at if number == 0 else None)
-        starred = self._starred(name, frame)
+        starred = imports.starred(self, name, frame)
         if starred is not None:
             return starred
         if name == "__name__":
-            return self._module_name(frame)
+            is_entry = frame.scope.source.file == self.launch.script
+            return Known("__main__" if is_entry else frame.scope.source.file)
         if is_builtin(name):
             return Symbol(f"builtins.{name}")
         return Unknown(f"`{name}` is not defined where it is used")
@@ -203,6 +204,8 @@ class Evaluator:
                     same = same_value(first, second)
                     return first if same else Unknown("it depends on a condition not known")
                 return self.value(body if truth else orelse, frame)
+            case ast.JoinedStr(values=parts):
+                return self._joined(parts, frame)
             case ast.NamedExpr(value=value):
                 return self.value(value, frame)
             case _:
@@ -227,6 +230,19 @@ class Evaluator:
                 return Known(decisive) if unsure else value
             unsure = unsure or truth is None
         return Unknown("it depends on an unknown condition") if unsure else value
+
+    def _joined(self, parts: list[ast.expr], frame: Frame) -> Value:
+        """A formatted text whose parts are all known."""
+        texts: list[Value] = []
+        for part in parts:
+            plain = not isinstance(part, ast.FormattedValue) or part.format_spec is None
+            inner = part.value if isinstance(part, ast.FormattedValue) else part
+            value = self.value(inner, frame)
+            if not plain or not isinstance(value, Known):
+                return Unknown("it is a text put together at run time")
+            texts.append(value)
+        text = "".join(str(value.value) for value in texts if isinstance(value, Known))
+        return Known(text, merge_origins(texts))
 
     def _dictionary(self, node: ast.Dict, frame: Frame) -> Value:
         fields: dict[str, Value] = {}
@@ -257,7 +273,12 @@ class Evaluator:
                 return Unknown("it is part of something that is not followed")
 
     def _bind(self, event: Event, frame: Frame, current: Value | None) -> Value:
+        frame = frame if event.scope is None else self.frame(event.scope)
         match event.kind:
+            case "argument" if event.value is not None:
+                value = self.value(event.value, frame)
+                scalar = value.value if isinstance(value, Known) else None
+                return self.originate(Origin("argument", f"--{event.name}", scalar))
             case "assign" if event.value is not None:
                 if not event.path:
                     return self.named(event.value, frame, event.name)
@@ -268,7 +289,7 @@ class Evaluator:
             case "augment" if event.value is not None and event.operator is not None:
                 return self._augmented(event, event.value, event.operator, frame, current)
             case "import" if isinstance(event.node, ast.Import | ast.ImportFrom):
-                return self._imported(event.name, event.node, frame)
+                return imports.imported(self, event.name, event.node, frame)
             case "define":
                 return self._defined(event, frame)
             case "parameter" if isinstance(event.node, Function):
@@ -321,42 +342,6 @@ class Evaluator:
         if isinstance(event.node, ast.ClassDef):
             return ClassValue(scope, frame)
         return FunctionValue(scope, frame)
-
-    def _imported(self, name: str, node: ast.Import | ast.ImportFrom, frame: Frame) -> Value:
-        importer = frame.scope.source.file
-        if isinstance(node, ast.Import):
-            alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
-            wanted = alias.name if alias.asname else name
-            file = self.project.find_module(wanted, importer)
-            return Module(file) if file in self.project.files else Symbol(wanted)
-        alias = next(a for a in node.names if (a.asname or a.name) == name)
-        module = node.module or ""
-        prefix = f"{module}." if module else ""
-        submodule = self.project.find_module(prefix + alias.name, importer, node.level)
-        if submodule in self.project.files:
-            return Module(submodule)
-        file = self.project.find_module(module, importer, node.level)
-        if file in self.project.files:
-            return self.module_member(file, alias.name)
-        return Symbol(prefix + alias.name)
-
-    def module_member(self, file: str, name: str) -> Value:
-        """What a name means at the end of a module of the workspace."""
-        return self.name(name, self.frame(self.project.modules[file]))
-
-    def _starred(self, name: str, frame: Frame) -> Value | None:
-        module = self.project.modules[frame.scope.source.file]
-        for event in module.events.get("*", []):
-            if isinstance(event.node, ast.ImportFrom):
-                node = event.node
-                file = self.project.find_module(node.module or "", module.source.file, node.level)
-                if file in self.project.files and name in self.project.modules[file].events:
-                    return self.module_member(file, name)
-        return None
-
-    def _module_name(self, frame: Frame) -> Value:
-        is_entry = frame.scope.source.file == self.launch.script
-        return Known("__main__" if is_entry else frame.scope.source.file)
 
     def _parameter(self, name: str, function: Function, frame: Frame) -> Value:
         given = parameters(function)

@@ -172,6 +172,8 @@ def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
             return _drawn(argument_named(node, "size", 1))
         case ast.Call(func=ast.Attribute(attr="choices" | "sample")):
             return argument_named(node, "k", 1), None
+        case ast.Call(func=ast.Attribute(attr="randn" | "rand"), args=[rows, _, *_]):
+            return rows, None
         case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[rows, length]):
             return rows, length
         case ast.Subscript(
@@ -221,7 +223,7 @@ def _difference(lower: ast.expr, upper: ast.expr) -> ast.expr | None:
         if not same:
             return None
         terms.remove(same[0])
-    named = [term for term in terms if isinstance(term, ast.Name | ast.Attribute | ast.Subscript)]
+    named = [term for term in terms if not isinstance(term, ast.Constant)]
     if not named and len(terms) == 1 and isinstance(terms[0], ast.Constant):
         return terms[0]
     return named[0] if len(named) == 1 else None

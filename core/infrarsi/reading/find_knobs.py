@@ -28,13 +28,25 @@ def find_knobs(evaluator: Evaluator, work: StepWork, n_cpus: int) -> tuple[Knob,
     return tuple(knob for knob in knobs if knob is not None)
 
 
-def independent_origins(work: StepWork) -> tuple[Origin | None, Origin | None]:
-    """The literals that set micro-batch and accumulation, where each is set by one of its own."""
-    micro = work.micro.direct() if isinstance(work.micro, Known) else None
-    accumulation = work.accumulation.direct() if isinstance(work.accumulation, Known) else None
-    if micro is not None and accumulation is not None and micro.key == accumulation.key:
-        return None, None
-    return _settable(micro), _settable(accumulation)
+def _setters(work: StepWork, micro: int, rows: int) -> list[tuple[Origin, int | None]]:
+    """The literals to set for another micro-batch, each with what is divided by it, if any.
+
+    Accumulation has one of its own unless it follows from the micro-batch; it may be scaled on
+    its way (divided by the number of processes).
+    """
+    if not isinstance(work.micro, Known) or not isinstance(work.accumulation, Known):
+        return []
+    sets_micro = _settable(work.micro.direct())
+    theirs = [o for o in work.accumulation.origins if o.carrier != "launcher"]
+    follows = sets_micro is not None and any(o.key == sets_micro.key for o in theirs)
+    setters: list[tuple[Origin, int | None]] = [] if sets_micro is None else [(sets_micro, None)]
+    if follows:
+        return setters
+    sets_accumulation = theirs[0] if len(theirs) == 1 else None
+    if sets_accumulation is None or type(sets_accumulation.value) is not int:
+        return []
+    scaled = sets_accumulation.value * micro if sets_micro is not None else rows
+    return [*setters, (sets_accumulation, scaled)]
 
 
 def _settable(origin: Origin | None) -> Origin | None:
@@ -46,11 +58,10 @@ def _micro_batch(project: Project, work: StepWork) -> Knob | None:
     if micro is None or accumulation is None:
         return None
     rows = micro * accumulation
-    sets_micro, sets_accumulation = independent_origins(work)
-    origins = [(o, q) for o, q in ((sets_micro, None), (sets_accumulation, rows)) if o is not None]
+    origins = _setters(work, micro, rows)
     if not origins:
         return None
-    choices = [n for n in _powers_of_two(rows) | {micro} if rows % n == 0]
+    choices = {n for n in _powers_of_two(rows) if rows % n == 0} | {micro}
     kept = [
         n
         for n in sorted(choices)[:_MAX_CHOICES]

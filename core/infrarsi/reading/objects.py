@@ -3,7 +3,7 @@
 import ast
 from typing import TYPE_CHECKING
 
-from infrarsi.reading import calls
+from infrarsi.reading import calls, imports
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.scopes import Event, Function, Scope, dotted
 from infrarsi.reading.values import (
@@ -48,7 +48,7 @@ def attribute(evaluator: "Evaluator", base: Value, name: str) -> Value:
         case Symbol(name=module):
             return Symbol(f"{module}.{name}")
         case Module(file=file):
-            return evaluator.module_member(file, name)
+            return imports.module_member(evaluator, file, name)
         case Record(fields=fields):
             return fields.get(name) or Bound(base, name)
         case Instance():

@@ -70,10 +70,10 @@ def optimizer_facts(evaluator: Evaluator, made: Made | None) -> Iterator[tuple[s
         given = argument_named(made.call, argument, position)
         if given is not None:
             yield argument, _plain(evaluator.named(given, made.frame, argument))
-        elif any(keyword.arg is None for keyword in made.call.keywords):
-            yield argument, Unknown("the optimizer's arguments are unpacked from a dictionary")
         elif (grouped := _in_groups(evaluator, made, argument)) is not None:
             yield argument, grouped
+        elif any(keyword.arg is None for keyword in made.call.keywords):
+            yield argument, Unknown("the optimizer's arguments are unpacked from a dictionary")
         elif default is not None:
             yield argument, Known(default, (), place)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infrarsi.launch import Launch
+from infrarsi.reading.configurator import apply_configurator
 from infrarsi.reading.scopes import Scope, module_scope
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.syntax import SourceFile, parse_source
@@ -40,8 +41,8 @@ class Project:
         self._roots = _import_roots(launch)
         self.files: dict[str, SourceFile] = {}
         self.modules: dict[str, Scope] = {}
-        self.overlays: set[ast.Call] = set()
         self._load_reachable()
+        self.overlays = apply_configurator(self.modules.get(launch.script), sources, launch)
         self.scopes: dict[ast.AST, Scope] = {
             scope.node: scope for module in self.modules.values() for scope in _all_scopes(module)
         }

@@ -52,6 +52,7 @@ def _read(project: Project, n_cpus: int) -> Reading:
     work = read_step_work(evaluator)
     values = dict(_values(evaluator, work))
     facts = tuple(_fact(evaluator, name, value) for name, value in values.items())
+    facts = tuple(_with_cast_place(evaluator, fact) for fact in facts)
     return Reading(
         facts=facts,
         knobs=find_knobs(evaluator, work, n_cpus),
@@ -91,8 +92,11 @@ def _global_batch(work: StepWork) -> Value:
     factors = [work.micro, work.accumulation]
     direct = {o.key for v in factors if isinstance(v, Known) and (o := v.direct()) is not None}
     own = [o for o in origins if o.key not in direct and o.carrier != "launcher"]
-    if len(own) == 1:
-        return Known(rows, (own[0],), own[0].place)
+    length = whole_number(work.seq_len) or 1
+    for amount in (rows, rows * length):
+        setting = [o for o in own if o.value == amount and type(o.value) is int]
+        if len(setting) == 1:
+            return Known(rows, (setting[0],), setting[0].place)
     micro = work.micro
     return Known(rows, origins, micro.place if isinstance(micro, Known) else None)
 
@@ -113,6 +117,15 @@ def _fact(evaluator: Evaluator, name: str, value: Value) -> Fact:
     reason = value.reason if isinstance(value, Unknown) else "it is no plain number or text"
     named = spelled(evaluator, name)
     return Fact(name=name, unknown=reason, guess=_scalar(named) if named is not None else None)
+
+
+def _with_cast_place(evaluator: Evaluator, fact: Fact) -> Fact:
+    """A cast of the parameters that may or may not happen is still shown where it stands."""
+    if fact.name != "parameters" or fact.unknown is None:
+        return fact
+    _, site = parameters_fact(evaluator)
+    place = site.scope.source.place(site.call) if site is not None else None
+    return fact.model_copy(update={"place": place})
 
 
 def _scalar(value: Value) -> Scalar | None:

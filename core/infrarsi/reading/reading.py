@@ -36,7 +36,7 @@ class Reading(Frozen):
     roles: tuple[RoleSpan, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
-    bindings: dict[str, Binding] = {}  # noqa: RUF012 (pydantic copies it)
+    bindings: dict[str, Binding] = {}
 
     def fact(self, name: str) -> Fact | None:
         """The fact of that name, if there is one."""

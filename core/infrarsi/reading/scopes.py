@@ -12,7 +12,9 @@ from typing import Literal
 from infrarsi.reading.syntax import SourceFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-EventKind = Literal["assign", "augment", "loop", "opaque", "import", "define", "parameter"]
+EventKind = Literal[
+    "assign", "augment", "loop", "opaque", "import", "define", "parameter", "argument"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Event:
     """One binding of a name.
 
     `value` is the bound expression and `path` the indices into it where a tuple is unpacked;
-    `end` is where the statement ends, from which on the binding counts.
+    `end` is where the statement ends, from which on the binding counts. With `scope` the value
+    is written elsewhere; the kind `argument` is a script argument that sets a constant.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Event:
     operator: ast.operator | None = None
     guards: tuple[Guard, ...] = ()
     in_loop: bool = False
+    scope: "Scope | None" = None
 
 
 @dataclass(eq=False, repr=False)

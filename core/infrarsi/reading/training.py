@@ -41,7 +41,7 @@ class Training:
 
     def holds(self, scope: Scope, node: ast.AST) -> bool:
         """Whether a node runs within a step."""
-        return any(_inside(scope, node, block) for _, block in self.blocks)
+        return any(_inside(scope, node, where, block) for where, block in self.blocks)
 
 
 def find_training(evaluator: Evaluator) -> Training | None:
@@ -90,7 +90,7 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
             calls = tuple(
                 site
                 for site in evaluator.project.calls
-                if any(_inside(site.scope, site.call, block) for _, block in blocks)
+                if any(_inside(site.scope, site.call, where, block) for where, block in blocks)
                 and not _without_gradient(site)
             )
             return Training(backward, inside, loop, tuple(nest[:number]), blocks, calls)
@@ -150,7 +150,7 @@ def _in_loop(site: CallSite) -> bool:
 
 
 def _covers(evaluator: Evaluator, loop: Loop, site: CallSite, hops: int = 0) -> bool:
-    if _inside(site.scope, site.call, loop.node):
+    if _inside(site.scope, site.call, loop.scope, loop.node):
         return True
     if hops >= _MAX_HOPS or isinstance(site.scope.node, ast.Module | ast.ClassDef):
         return False
@@ -158,18 +158,27 @@ def _covers(evaluator: Evaluator, loop: Loop, site: CallSite, hops: int = 0) -> 
     return any(_covers(evaluator, loop, caller, hops + 1) for caller in callers)
 
 
-def _inside(scope: Scope, node: ast.AST, block: ast.AST) -> bool:
-    return node is block or any(ancestor is block for ancestor in scope.source.ancestors(node))
+def _inside(scope: Scope, node: ast.AST, where: Scope, block: ast.AST) -> bool:
+    """Whether a node stands in a block (a loop or a function), by place."""
+    if scope.source is not where.source:
+        return False
+    start, end = _span(block)
+    return start <= _span(node)[0] and _span(node)[1] <= end
+
+
+def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+    first = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    return first, (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
 
 
 def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ...]:
     """The loop and the bodies of the workspace's functions it calls."""
     blocks: list[tuple[Scope, ast.AST]] = [(loop.scope, loop.node)]
-    for _, block in blocks:
+    for where, block in blocks:
         if len(blocks) > 50:
             break
         for site in evaluator.project.calls:
-            if not _inside(site.scope, site.call, block) or _without_gradient(site):
+            if not _inside(site.scope, site.call, where, block) or _without_gradient(site):
                 continue
             callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
             if not isinstance(callee, FunctionValue) or _decorated_without_gradient(callee.scope):

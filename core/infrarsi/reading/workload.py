@@ -18,7 +18,7 @@ from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary, computed
 from infrarsi.reading.scopes import Scope
 from infrarsi.reading.training import Loop, Training, find_training
-from infrarsi.reading.values import Known, Many, Origin, Unknown, Value
+from infrarsi.reading.values import Known, Many, Origin, Unknown, Value, merge_origins
 
 _GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "max_length"}
 
@@ -50,14 +50,15 @@ def read_step_work(evaluator: Evaluator) -> StepWork:
     n_processes = evaluator.launch.n_processes
     origin = Origin("launcher", "world_size", n_processes)
     accumulation = _accumulation(evaluator, training, fetching)
+    micro = _micro(evaluator, training, fetching, accumulation)
     return StepWork(
         training=training,
         flow=flow,
         fetching=fetching,
-        micro=_micro(evaluator, training, fetching, accumulation),
+        micro=micro,
         accumulation=accumulation,
         world=Known(n_processes, (origin,)),
-        seq_len=_seq_len(evaluator, fetching),
+        seq_len=_seq_len(evaluator, fetching, micro),
     )
 
 
@@ -98,6 +99,9 @@ def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, K
 def _micro(
     evaluator: Evaluator, training: Training | None, fetching: Fetching, accumulation: Value
 ) -> Value:
+    part = _part(evaluator, training) if training is not None else None
+    if part is not None:
+        return part
     rows = _surest(evaluator, fetching.rows, "batch_size")
     if rows is not None:
         size, value = rows
@@ -107,8 +111,12 @@ def _micro(
     return _by_spelling(evaluator, "micro_batch", "how many rows a micro-step fetches")
 
 
-def _seq_len(evaluator: Evaluator, fetching: Fetching) -> Value:
-    length = _surest(evaluator, fetching.lengths, "seq_len")
+def _seq_len(evaluator: Evaluator, fetching: Fetching, micro: Value) -> Value:
+    """The length of a row; a slice of several rows at once depends on their number."""
+    rows = {origin.key for origin in merge_origins([micro])}
+    candidates = _sizes(evaluator, fetching.lengths, "seq_len")
+    lengths = [e for e in candidates if rows.isdisjoint(o.key for o in e[1].origins)]
+    length = _first_set(lengths)
     if length is not None:
         return length[1]
     return _by_spelling(evaluator, "seq_len", "how long the fetched rows are")
@@ -124,14 +132,22 @@ def _by_spelling(evaluator: Evaluator, canonical: str, what: str) -> Value:
 
 
 def _surest(evaluator: Evaluator, sizes: list[Size], name: str) -> tuple[Size, Known] | None:
-    """The first size that some literal sets; a bare number in the code otherwise."""
+    """The first size that some literal sets; one without any otherwise."""
+    return _first_set(_sizes(evaluator, sizes, name))
+
+
+def _sizes(evaluator: Evaluator, sizes: list[Size], name: str) -> list[tuple[Size, Known]]:
     found: list[tuple[Size, Known]] = []
     for size in sizes:
         value = evaluator.named(size.expression, size.frame, name)
         if isinstance(value, Known) and whole_number(value) is not None:
             found.append((size, value))
+    return found
+
+
+def _first_set(found: list[tuple[Size, Known]]) -> tuple[Size, Known] | None:
     with_origin = [entry for entry in found if entry[1].origins]
-    return (with_origin or found or [None])[0]
+    return next(iter(with_origin or found), None)
 
 
 def _within_micro_step(training: Training, fetch: Fetch) -> bool:
@@ -191,6 +207,22 @@ def _length(evaluator: Evaluator, node: ast.expr, frame: Frame, fetching: Fetchi
             return _sequence_length(evaluator, node, frame, fetching)
         case _:
             return None
+
+
+def _part(evaluator: Evaluator, training: Training) -> Value | None:
+    """The `m` where the step's rows are cut into parts of `m`: `x.split(m)`, `range(0, n, m)`."""
+    for loop in training.inner[:1]:
+        frame = evaluator.frame(loop.scope)
+        nodes = ast.walk(loop.node.iter) if not isinstance(loop.node, ast.While) else ()
+        for node in nodes:
+            match node:
+                case ast.Call(func=ast.Attribute(attr="split"), args=[*_, size]):
+                    return evaluator.named(size, frame, "split")
+                case ast.Call(func=ast.Name(id="range"), args=[_, _, size]):
+                    return evaluator.named(size, frame, "range")
+                case _:
+                    pass
+    return None
 
 
 def _sequence_length(

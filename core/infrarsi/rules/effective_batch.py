@@ -1,0 +1,123 @@
+"""W101: the effective batch must stay.
+
+One optimizer step works on micro-batch x accumulation x processes rows. Halving it halves the
+time of a step and is no speed-up: the optimizer sees noisier gradients, and fewer rows are
+trained on per step. The product is computed from the source and the launch line, through
+constants, arguments and formulas, so trading one factor for another passes.
+
+Mend it by restoring the number, or by letting another factor make up for it: twice the
+micro-batch with half the accumulation is the same step.
+"""
+
+from collections.abc import Callable, Iterator
+
+from infrarsi.contract import Fact, Fix, Violation
+from infrarsi.contract.catalogue import violation
+from infrarsi.rules.change import Change
+
+CODE = "W101"
+_FACTORS = ("micro_batch", "accumulation", "world_size")
+_WORDS = {
+    "micro_batch": "micro-batch",
+    "accumulation": "accumulation",
+    "world_size": "processes",
+    "global_batch": "global batch",
+}
+
+
+def find(change: Change) -> Iterator[Violation]:
+    """One finding where the product is another; silent where it cannot be told."""
+    agreed = change.contract.workload.global_batch_rows
+    now = change.count(change.fact("global_batch"))
+    if agreed is None or now is None or now == agreed:
+        return
+    edited = _edited(change)
+    yield violation(
+        CODE,
+        f"{_sequences(now)} per step instead of {agreed}: {_product(change.fact, change)}; "
+        f"the contract holds {agreed} ({_product(change.agreed, change)}).",
+        severity="warning" if change.agreed("global_batch").given else "error",
+        place=edited.place or change.fact("global_batch").place,
+        contract_place=change.agreed(edited.name).place,
+        fixes=tuple(_fixes(change, edited.name, agreed)),
+    )
+
+
+def _edited(change: Change) -> Fact:
+    """The fact that was changed, the surest first: the global batch where it is a literal."""
+    rows = change.fact("global_batch")
+    if "global_batch" in change.reading.bindings or _is_own_literal(change):
+        return rows
+    for name in _FACTORS:
+        fact, agreed = change.fact(name), change.agreed(name)
+        if fact.value is not None and agreed.value is not None and fact.value != agreed.value:
+            return fact
+    return rows
+
+
+def _is_own_literal(change: Change) -> bool:
+    """Whether the rows of a step are set in one place that is neither of the factors'."""
+    place = change.fact("global_batch").place
+    return place is not None and place not in (
+        change.fact("micro_batch").place,
+        change.fact("accumulation").place,
+    )
+
+
+def _fixes(change: Change, edited: str, agreed_rows: int) -> Iterator[Fix]:
+    restored = _restore(change, edited, agreed_rows)
+    if restored is not None:
+        yield restored
+    if edited != "global_batch":
+        yield from _compensations(change, edited, agreed_rows)
+
+
+def _restore(change: Change, edited: str, agreed_rows: int) -> Fix | None:
+    agreed = change.count(change.agreed(edited))
+    value = agreed_rows if edited == "global_batch" else agreed
+    if value is None:
+        return None
+    return change.set_value(edited, value, f"Restore {_WORDS[edited]} {value}")
+
+
+def _compensations(change: Change, edited: str, agreed_rows: int) -> Iterator[Fix]:
+    """Another factor, set by a literal of its own, that brings the product back."""
+    counts = {name: change.count(change.fact(name)) for name in _FACTORS}
+    for other in ("accumulation", "micro_batch"):
+        now = counts[other]
+        rest = [counts[name] for name in _FACTORS if name != other]
+        known = [factor for factor in rest if factor is not None]
+        if other == edited or now is None or len(known) != len(rest):
+            continue
+        product = known[0] * known[1]
+        needed = agreed_rows // product if product else 0
+        if needed * product != agreed_rows or not _independent(change, edited, other):
+            continue
+        verb = "Accumulate" if other == "accumulation" else "Use micro-batch"
+        title = f"{verb} {needed} instead of {now}, so that {_sequences(agreed_rows)} per step stay"
+        fix = change.set_value(other, needed, title)
+        if fix is not None:
+            yield fix
+
+
+def _independent(change: Change, edited: str, other: str) -> bool:
+    bindings = change.reading.bindings
+    if edited == "world_size":
+        return other in bindings
+    return edited in bindings and other in bindings and bindings[edited] != bindings[other]
+
+
+def _product(fact_of: Callable[[str], Fact], change: Change) -> str:
+    parts: list[str] = []
+    for name in _FACTORS:
+        count = change.count(fact_of(name))
+        value = "?" if count is None else str(count)
+        if name == "world_size":
+            parts.append(f"{value} process" if count == 1 else f"{value} processes")
+        else:
+            parts.append(f"{_WORDS[name]} {value}")
+    return " x ".join(parts)
+
+
+def _sequences(rows: int) -> str:
+    return f"{rows} sequence" if rows == 1 else f"{rows} sequences"
