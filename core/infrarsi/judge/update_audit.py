@@ -22,8 +22,9 @@ _NEGLIGIBLE_RMS = {"fp32": 1e-4, "16bit": 3e-2}
 """Tensors whose gradient is smaller than this fraction of the average are rounding noise (the
 gradient of a key's bias is zero in exact arithmetic)."""
 
-_SINGLE_TENSOR = {"fp32": 20.0, "16bit": 15.0}
-"""How many times the tolerance over all tensors one tensor may reach."""
+_SINGLE_TENSOR = {"fp32": 20.0, "16bit": 5.0}
+"""How many times the tolerance over all tensors one tensor may reach (measured with bf16 autocast
+on a small dense model: 0.004 over all, at most 0.006 for a tensor that counts)."""
 
 
 def clause(evidence: JudgedEvidence) -> Verdict:

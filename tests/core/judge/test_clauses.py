@@ -112,6 +112,13 @@ def test_other_rows_every_step_are_w108():
     assert codes(honest(candidate=(rank(steps=other),))) == ["W108"]
 
 
+def test_rows_seen_in_the_baseline_only_leave_the_verdict_open():
+    verdict = judge(with_steps(inputs_hash=None, targets_hash=None, positions_in_loss=None))
+    assert verdict.kind == "inconclusive"
+    unseen = (rank(steps=[step(i, inputs_hash=None) for i in range(12)]),)
+    assert judge(honest(candidate=unseen, baseline=unseen)).kind == "accepted"
+
+
 def test_a_non_finite_weight_is_l219_unless_the_baseline_has_one_too():
     assert codes(honest(audits=(audit(n_nonfinite_candidate=1),))) == ["L219"]
     both = honest(audits=(audit(n_nonfinite_candidate=1, n_nonfinite_baseline=1),))
