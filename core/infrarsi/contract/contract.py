@@ -36,7 +36,7 @@ class EquivalencePolicy(Frozen):
 
     allow_bf16_autocast: bool = True
     grad_rel_err_fp32: float = 1e-4
-    grad_rel_err_16bit: float = 3e-2
+    grad_rel_err_16bit: float = 1.5e-2
     update_rel_err_fp32: float = 1e-3
     update_rel_err_16bit: float = 1.5e-1
     loss_rel_err_fp32: float = 1e-3

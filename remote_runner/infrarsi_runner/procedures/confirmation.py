@@ -133,7 +133,7 @@ class Confirming:
             step_s_before=_medians(measured.units, "baseline"),
             step_s_after=_medians(measured.units, "candidate"),
         )
-        if measured.decision.kind == "futile":
+        if measured.decision.kind == "futile" and measured.decision.gain_excluded:
             return found.model_copy(update={"verdict": "no_gain"})
         if measured.decision.kind != "promote":
             return found

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from infrarsi.contract.contract import Lock
 from infrarsi.errors import JobFailed
 from infrarsi.knobs import Candidate, Space
@@ -20,6 +22,7 @@ from infrarsi_runner.context import Context
 from infrarsi_runner.running import RunSpec
 
 N_CPUS = os.cpu_count() or 1
+AVAILABLE_FRAC = 0.8
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Job:
             mode=mode,
             label=label,
             timeout_s=contract.run_timeout_s,
-            memory_budget_bytes=contract.memory_limit_bytes,
+            memory_budget_bytes=contract.memory_limit_bytes
+            or _fair_share_bytes(contract.launch.n_processes),
             editable_roots=self.editable_roots,
         )
 
@@ -93,6 +97,11 @@ def open_job(context: Context, lock: Lock, commit: str) -> Job:
         python=context.request.python,
         editable_roots=context.request.editable_roots,
     )
+
+
+def _fair_share_bytes(n_processes: int) -> int:
+    """What a rank may take where no limit is set: the machine is left standing."""
+    return round(AVAILABLE_FRAC * psutil.virtual_memory().available / n_processes)
 
 
 def require_completed(outcome: Outcome, stage: str) -> Completed:
