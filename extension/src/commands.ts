@@ -50,8 +50,9 @@ async function init(server: Server): Promise<void> {
     return;
   }
   const params = { root: folder.uri.toString(), launch: launch.trim() || null };
-  const { config, problems = [] } = await server.ask("infrarsi/init", params);
-  await vscode.window.showTextDocument(vscode.Uri.parse(config));
+  const { root, config, jobs } = await server.ask("infrarsi/init", params);
+  await vscode.window.showTextDocument(vscode.Uri.joinPath(vscode.Uri.file(root), config));
+  const problems = jobs.flatMap((job) => job.problems);
   if (problems.length > 0) {
     void vscode.window.showWarningMessage(`Not understood: ${problems.join(" ")}`);
   }
@@ -66,12 +67,12 @@ async function lock(server: Server): Promise<void> {
 
 async function status(server: Server): Promise<void> {
   const answer = await server.ask("infrarsi/status", {});
-  const runner = answer.runner.running
+  const runner = answer.runner.is_running
     ? `The runner works on ${answer.runner.campaign ?? "nothing"}.`
     : "No runner is running.";
-  const roots = answer.roots.map(({ root, jobs = [], problem }) => {
+  const roots = answer.roots.map(({ root, jobs, problem }) => {
     const said = jobs.map(({ job, n_violations }) => `${job}: ${n_violations} violation(s)`);
-    return `${vscode.Uri.parse(root).fsPath}: ${problem ?? (said.join(", ") || "not locked")}.`;
+    return `${root}: ${problem ?? (said.join(", ") || "not locked")}.`;
   });
   void vscode.window.showInformationMessage([...roots, runner].join(" "));
 }

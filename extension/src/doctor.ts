@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import type { Server } from "./client";
 import { pickJob } from "./jobs";
-import type { DoctorAnswer } from "./wire";
+import type { DoctorReport } from "./wire";
 
 const MIB = 2 ** 20;
 
@@ -70,18 +70,11 @@ async function wantsToStop(): Promise<boolean> {
   return choice === "Stop it";
 }
 
-function tell(answer: DoctorAnswer): void {
-  const calibration = answer.result?.calibration;
-  if (!calibration) {
-    void vscode.window.showWarningMessage(
-      `Doctor ${answer.state}. ${answer.what ?? ""} ${answer.do ?? ""}`.trim(),
-    );
-    return;
-  }
+function tell({ calibration }: DoctorReport): void {
   const { value, low, high } = calibration.step_time_s;
   const peak = Math.max(...calibration.peak_mem_bytes) / MIB;
   void vscode.window.showInformationMessage(
-    `${answer.job}: ${value.toFixed(3)} s a step (${low.toFixed(3)} to ${high.toFixed(3)}), ` +
+    `Measured: ${value.toFixed(3)} s a step (${low.toFixed(3)} to ${high.toFixed(3)}), ` +
       `MFU ${(100 * calibration.mfu_frac).toFixed(1)} %, peak ${peak.toFixed(0)} MiB.`,
   );
 }

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import type { Server } from "./client";
 
+/** `root` is a file URI. */
 export interface PickedJob {
   root: string;
   job: string;
@@ -16,7 +17,9 @@ export async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> 
 /** The only locked job, or the one picked. Says so where there is none. */
 export async function pickJob(server: Server): Promise<PickedJob | undefined> {
   const { roots } = await server.ask("infrarsi/status", {});
-  const jobs = roots.flatMap(({ root, jobs }) => (jobs ?? []).map(({ job }) => ({ root, job })));
+  const jobs = roots.flatMap(({ root, jobs }) =>
+    jobs.map(({ job }) => ({ root: vscode.Uri.file(root).toString(), job })),
+  );
   if (jobs.length === 0) {
     void vscode.window.showWarningMessage(
       roots.find(({ problem }) => problem)?.problem ??
@@ -43,7 +46,7 @@ export async function pickRoot(server: Server): Promise<vscode.Uri | undefined> 
       roots.map(({ root }) => root),
       { title: "Which folder?" },
     );
-    return picked ? vscode.Uri.parse(picked) : undefined;
+    return picked ? vscode.Uri.file(picked) : undefined;
   }
-  return roots[0] ? vscode.Uri.parse(roots[0].root) : (await pickFolder())?.uri;
+  return roots[0] ? vscode.Uri.file(roots[0].root) : (await pickFolder())?.uri;
 }

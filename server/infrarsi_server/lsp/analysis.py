@@ -1,15 +1,18 @@
 """From a snapshot to an analysis: what reading and rules say of every locked job of a root.
 
 Runs in a worker thread on frozen data. What it cannot use becomes a sentence, not an exception.
-The baseline a change is held against is the committed text the lock was made from.
 """
 
-from collections.abc import Iterable
+import functools
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from infrarsi.contract import LOCK_PATH, Lock, parse_config, read_locks
+from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
 from infrarsi.errors import InfraRSIError
-from infrarsi.reading import read
-from infrarsi.reading.sources import Sources
+from infrarsi.launch import parse_launch
+from infrarsi.reading import Sources, read
 from infrarsi.rules import check_change
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
 from infrarsi_server.workspace.files import FolderSources, OverlaySources
@@ -18,30 +21,72 @@ from infrarsi_server.workspace.root import CONFIG_NAME
 
 def analyse_snapshot(snapshot: Snapshot) -> Analysis:
     """Read and check every locked job of the snapshot's root."""
-    sources = OverlaySources(FolderSources(snapshot.root), snapshot.overlay())
+    on_disk = FolderSources(snapshot.root)
+    overlay = snapshot.overlay()
+    sources = OverlaySources(on_disk, overlay)
     try:
-        locks = locks_of(sources)
+        config = parse_config(_own_file(snapshot, CONFIG_NAME) or "")
+        locks = read_locks(_own_file(snapshot, LOCK_PATH) or "{}")
     except InfraRSIError as error:
         return Analysis(snapshot=snapshot, texts=_texts(sources, {CONFIG_NAME}), problem=str(error))
-    jobs = tuple(_analyse_job(lock, sources) for lock in locks)
-    return Analysis(snapshot=snapshot, jobs=jobs, texts=_texts(sources, _files(jobs)))
+    jobs: list[JobAnalysis] = []
+    for _, lock in sorted(locks.items()):
+        hashes = _locked_hashes(lock, snapshot.root, on_disk, overlay)
+        jobs.append(_analyse_job(lock, config, sources, hashes))
+    return Analysis(snapshot=snapshot, jobs=tuple(jobs), texts=_texts(sources, _files(jobs)))
 
 
-def locks_of(sources: Sources) -> tuple[Lock, ...]:
-    """The locks of a root, sorted by job; none where nothing is locked yet.
+def _own_file(snapshot: Snapshot, name: str) -> str | None:
+    """A file of ours, open or on disk; read even where git ignores it."""
+    document = snapshot.documents.get(snapshot.root / name)
+    if document is not None:
+        return document.text
+    try:
+        return (snapshot.root / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
-    Raises:
-        ConfigError: `infrarsi.toml` or the lock file cannot be used.
-    """
-    parse_config(sources.text(CONFIG_NAME) or "")
-    text = sources.text(LOCK_PATH)
-    return () if text is None else tuple(lock for _, lock in sorted(read_locks(text).items()))
 
-
-def _analyse_job(lock: Lock, sources: Sources) -> JobAnalysis:
-    reading = read(sources, lock.contract.launch)
-    violations = check_change(lock, reading, sources, None, ())
+def _analyse_job(
+    lock: Lock, config: Config, sources: Sources, hashes: Mapping[str, str]
+) -> JobAnalysis:
+    job = config.jobs.get(lock.contract.job)
+    launch = lock.contract.launch if job is None else parse_launch(job.launch)
+    reading = read(sources, launch, n_cpus=os.cpu_count() or 1)
+    violations = check_change(lock, reading, sources, changed_files=hashes)
     return JobAnalysis(lock=lock, reading=reading, violations=violations)
+
+
+def _locked_hashes(
+    lock: Lock, root: Path, on_disk: Sources, overlay: Mapping[str, str]
+) -> dict[str, str]:
+    """SHA-256 of the locked files as the editor shows them, "" for one that is gone."""
+    return {
+        path: _hash_text(overlay[path])
+        if path in overlay and overlay[path] != (on_disk.text(path) or "").removeprefix("\ufeff")
+        else _hash_file(root / path)
+        for path in lock.locked_files
+    }
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        found = path.stat()
+        return _hash_unchanged(path, found.st_mtime_ns, found.st_size)
+    except OSError:
+        return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _hash_unchanged(path: Path, mtime_ns: int, size: int) -> str:
+    """Hash a file once for each state of it: data files are large and looked at on every edit."""
+    del mtime_ns, size
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _files(jobs: Iterable[JobAnalysis]) -> set[str]:

@@ -1,16 +1,17 @@
-"""Between offsets, places and the client's positions.
+r"""Between offsets, places and the client's positions.
 
 Places count lines from 1 and columns from 1 in code points; the protocol counts both from 0 and
 columns in the units client and server agreed on (UTF-16 unless said otherwise). Lines end only
-at `\\n`, `\\r\\n` and `\\r`: `str.splitlines` breaks at a form feed too, which editors do not.
+at `\n`, `\r\n` and `\r`: `str.splitlines` breaks at a form feed too, which editors do not.
 """
 
 import re
 from bisect import bisect_right
 from typing import Protocol
 
-from infrarsi.place import Place
 from lsprotocol import types
+
+from infrarsi.place import Place
 
 _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 

@@ -1,78 +1,51 @@
 """The `infrarsi/*` requests: parameters and results, as they cross to the editor.
 
-The extension's `wire.ts` and `docs/schemas/lsp.json` are generated from `METHODS`. Folders are
-file URIs; a `root` left out means the only folder that holds an `infrarsi.toml`.
+Results are the operations' own records. The extension's `wire.ts` and `docs/schemas/lsp.json`
+are generated from `METHODS`. `root` in parameters is a folder's file URI; left out it means the
+only folder that holds an `infrarsi.toml`. Folders in results are absolute paths.
 """
 
 from typing import NamedTuple
 
-from infrarsi.frozen import Frozen
-from infrarsi.wire.messages import CampaignState
-from infrarsi.wire.results import DoctorResult
 from pydantic import Field
+
+from infrarsi.frozen import Frozen
+from infrarsi_server.operations.doctor import DoctorReport
+from infrarsi_server.operations.init import InitResult
+from infrarsi_server.operations.lock import LockResult
 
 WorkDoneToken = int | str
 
 
 class InitParams(Frozen):
-    """Read the job and write `infrarsi.toml` into `root`. `launch` is the line typed to start it."""
+    """Read the jobs and write `infrarsi.toml` into `root`. `launch` is the line that starts one.
+
+    `python` is the job's own interpreter; left out, one that has torch is looked for.
+    """
 
     root: str
     launch: str | None = None
-
-
-class InitResult(Frozen):
-    """The file and its jobs. `problems` are what could not be read; `written` is false where
-    nothing had to change."""
-
-    config: str
-    jobs: tuple[str, ...]
-    problems: tuple[str, ...] = ()
-    written: bool
+    python: str | None = None
 
 
 class LockParams(Frozen):
-    """Freeze every job of the folder into `.infrarsi/contract.lock.json`."""
+    """Freeze every job of the folder, or the named one, into the lock file."""
 
     root: str | None = None
-
-
-class LockedJob(Frozen):
-    """A job and its contract's digest."""
-
-    job: str
-    digest: str
-
-
-class LockResult(Frozen):
-    """The lock file and what it holds."""
-
-    lock: str
-    jobs: tuple[LockedJob, ...]
+    job: str | None = None
 
 
 class DoctorParams(Frozen):
-    """Measure the untouched baseline of one job.
+    """Measure the untouched baseline of one job; `job` may be left out where there is one.
 
-    `job` may be left out where there is one. Progress is reported on `workDoneToken`. Cancelling
-    the request, or its token, stops the campaign.
+    Progress is reported on `workDoneToken`. Cancelling the request, or its token, stops the
+    campaign.
     """
 
     root: str | None = None
     job: str | None = None
     quick: bool = False
     work_done_token: WorkDoneToken | None = Field(default=None, alias="workDoneToken")
-
-
-class DoctorAnswer(Frozen):
-    """How the campaign ended; `result` is there where it finished. `what` and `do` say why not."""
-
-    campaign: str
-    job: str
-    state: CampaignState
-    result: DoctorResult | None = None
-    what: str = ""
-    do: str = ""
 
 
 class StatusParams(Frozen):
@@ -82,33 +55,33 @@ class StatusParams(Frozen):
 
 
 class JobStatus(Frozen):
-    """One job. `digest` is its lock's; `table_version` its newest prediction table's."""
+    """One locked job. `table_version` is its newest prediction table's, None without one."""
 
     job: str
     digest: str
     n_violations: int
-    problems: tuple[str, ...] = ()
-    table_version: int | None = None
+    problems: tuple[str, ...]
+    table_version: int | None
 
 
 class RootStatus(Frozen):
     """One folder with an `infrarsi.toml`. `problem` says why it cannot be used."""
 
     root: str
-    jobs: tuple[JobStatus, ...] = ()
-    problem: str | None = None
+    jobs: tuple[JobStatus, ...]
+    problem: str | None
 
 
 class RunnerStatus(Frozen):
     """The runner on this machine; `campaign` is what it works on."""
 
-    running: bool
+    is_running: bool
     version: str | None = None
     campaign: str | None = None
 
 
 class StatusResult(Frozen):
-    """Folders with a document open or asked about, and the runner."""
+    """The folders asked about, and the runner."""
 
     roots: tuple[RootStatus, ...]
     runner: RunnerStatus
@@ -126,7 +99,7 @@ class Method(NamedTuple):
 METHODS: tuple[Method, ...] = (
     Method("infrarsi/init", InitParams, InitResult),
     Method("infrarsi/lock", LockParams, LockResult),
-    Method("infrarsi/doctor", DoctorParams, DoctorAnswer),
+    Method("infrarsi/doctor", DoctorParams, DoctorReport),
     Method("infrarsi/status", StatusParams, StatusResult),
 )
 """Every request beyond the protocol's own."""

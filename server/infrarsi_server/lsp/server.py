@@ -4,26 +4,33 @@
 """
 
 import logging
+import os
 import sys
+from collections.abc import Mapping
 
 from infrarsi_server.lsp.features import (
     actions,
     diagnostics,
-    documents,
     doctor,
+    documents,
     hover,
-    requests,
     settings,
+    setup,
+    status,
     watching,
 )
 from infrarsi_server.lsp.language_server import InfraRSIServer
 
-_FEATURES = (settings, documents, actions, hover, requests, doctor, watching)
+_FEATURES = (settings, documents, actions, hover, setup, status, doctor, watching)
 
 
-def build_server() -> InfraRSIServer:
-    """A server with every feature registered, not yet started."""
-    server = InfraRSIServer(diagnostics.analyse)
+def build_server(environ: Mapping[str, str]) -> InfraRSIServer:
+    """A server with every feature registered, not yet started.
+
+    Args:
+        environ: where the job's interpreter and the runner's state folder are looked up.
+    """
+    server = InfraRSIServer(diagnostics.analyse, environ)
     for feature in _FEATURES:
         feature.register(server)
     return server
@@ -34,4 +41,4 @@ def main() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    build_server().start_io()
+    build_server(os.environ).start_io()

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from lsprotocol import types
+from pygls import uris
+
 from infrarsi.contract.violation import Violation
 from infrarsi.edits import Edit
 from infrarsi.errors import EditConflict
 from infrarsi_server.lsp.positions import Ruler, Units
-from lsprotocol import types
-from pygls import uris
 
 SOURCE = "infrarsi"
 Guard = Literal["warn", "strict"]

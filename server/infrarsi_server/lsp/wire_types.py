@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from infrarsi_server.lsp.requests import METHODS
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from infrarsi_server.lsp.requests import METHODS
 
 SCHEMA_PATH = "docs/schemas/lsp.json"
 TYPESCRIPT_PATH = "extension/src/wire.ts"

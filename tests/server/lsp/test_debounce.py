@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 import pytest
+
 from infrarsi_server.lsp.debounce import Debounce
 
 

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import pytest
+from lsprotocol import types
+from pygls.workspace import PositionCodec
+
 from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.edits import Edit
 from infrarsi.errors import EditConflict
 from infrarsi.place import Place
 from infrarsi_server.lsp.to_lsp import diagnostic, path_of, severity_of, uri_of, workspace_edit
-from lsprotocol import types
-from pygls.workspace import PositionCodec
 
 ROOT = Path("/w")
 UNITS = PositionCodec()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+
 from infrarsi_server.lsp import wire_types
 from infrarsi_server.lsp.requests import METHODS, DoctorParams, StatusResult
 

@@ -8,6 +8,9 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+
 from infrarsi.errors import EditConflict
 from infrarsi_server.lsp.features.diagnostics import distinct_violations
 from infrarsi_server.lsp.features.documents import look_up_root
@@ -15,8 +18,6 @@ from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import SOURCE, FileNow, diagnostic, path_of, workspace_edit
 from infrarsi_server.session import Analysis, Document
 from infrarsi_server.workspace.files import FolderSources
-from lsprotocol import types
-from pygls.exceptions import JsonRpcException
 
 SETTLE_S = 5.0
 _MOVED_ON = "The code has changed since this fix was computed. Ask for the fix again."
@@ -85,15 +86,11 @@ def _offer(
             continue
         found = diagnostic(violation, root, analysis.texts, codec, ls.guard)
         if _overlap(found.range, asked):
-            actions += [
-                _action(analysis, index, fix, found) for fix in range(len(violation.fixes))
-            ]
+            actions += [_action(analysis, index, fix, found) for fix in range(len(violation.fixes))]
     return actions
 
 
-def _action(
-    analysis: Analysis, index: int, fix: int, found: types.Diagnostic
-) -> types.CodeAction:
+def _action(analysis: Analysis, index: int, fix: int, found: types.Diagnostic) -> types.CodeAction:
     violation = distinct_violations(analysis)[index]
     snapshot = analysis.snapshot
     return types.CodeAction(

@@ -4,6 +4,8 @@ import asyncio
 from collections import defaultdict
 from pathlib import Path
 
+from lsprotocol import types
+
 from infrarsi.contract.violation import Violation
 from infrarsi_server.lsp.analysis import analyse_snapshot
 from infrarsi_server.lsp.features.watching import follow_analysis
@@ -11,7 +13,6 @@ from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import SOURCE, diagnostic, uri_of
 from infrarsi_server.session import Analysis
 from infrarsi_server.workspace.root import CONFIG_NAME
-from lsprotocol import types
 
 
 async def analyse(ls: InfraRSIServer, root: Path) -> None:

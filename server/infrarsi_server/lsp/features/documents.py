@@ -3,11 +3,12 @@
 import asyncio
 from pathlib import Path
 
+from lsprotocol import types
+
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import path_of
 from infrarsi_server.session import Document
 from infrarsi_server.workspace.root import CONFIG_NAME
-from lsprotocol import types
 
 
 def register(server: InfraRSIServer) -> None:

@@ -1,8 +1,9 @@
-"""Hover on a knob where it is set: what each of its values would give, and the contract's clause."""
+"""Hover on a knob where it is set: what each value would give, and the contract's clause."""
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+
+from lsprotocol import types
 
 from infrarsi.contract import Lock
 from infrarsi.knobs import Binding, Knob
@@ -14,7 +15,6 @@ from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.positions import Ruler
 from infrarsi_server.lsp.to_lsp import path_of
 from infrarsi_server.session import Analysis
-from lsprotocol import types
 
 _WORD = re.compile(r"[\w-]+")
 
@@ -54,9 +54,7 @@ def register(server: InfraRSIServer) -> None:
         )
 
 
-def _bound_at(
-    analysis: Analysis, file: str, text: str, ruler: Ruler, offset: int
-) -> _Bound | None:
+def _bound_at(analysis: Analysis, file: str, text: str, ruler: Ruler, offset: int) -> _Bound | None:
     word = next((m[0] for m in _WORD.finditer(text) if m.start() <= offset < m.end()), "")
     for job in analysis.jobs:
         for knob in job.reading.knobs:

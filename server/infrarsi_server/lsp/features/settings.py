@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from infrarsi_server.lsp.language_server import InfraRSIServer
 from lsprotocol import types
+
+from infrarsi_server.lsp.language_server import InfraRSIServer
 
 
 def register(server: InfraRSIServer) -> None:
@@ -28,8 +29,8 @@ def take_settings(ls: InfraRSIServer, settings: Mapping[str, object]) -> bool:
     """Take what is known of the settings, ignore the rest; whether anything changed."""
     before = (ls.guard, ls.trusted)
     guard, trusted = settings.get("guard"), settings.get("trusted")
-    if guard == "warn" or guard == "strict":
-        ls.guard = guard
+    if guard in ("warn", "strict"):
+        ls.guard = "strict" if guard == "strict" else "warn"
     if isinstance(trusted, bool):
         ls.trusted = trusted
     return before != (ls.guard, ls.trusted)

@@ -6,12 +6,13 @@ The client is asked to watch where it offers that; else the jobs' own folders ar
 import asyncio
 from pathlib import Path
 
+from lsprotocol import types
+
 from infrarsi_server.lsp.features.documents import look_up_root
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import path_of
 from infrarsi_server.session import Analysis
 from infrarsi_server.workspace.root import CONFIG_NAME, LOCK_NAME
-from lsprotocol import types
 
 _WATCHED = (f"**/{CONFIG_NAME}", f"**/{LOCK_NAME}", "**/*.{py,toml,yaml,yml,json}")
 _LOCK_FILE = Path(LOCK_NAME).name
@@ -28,9 +29,7 @@ def register(server: InfraRSIServer) -> None:
             _watch_here(ls)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    async def did_change(
-        ls: InfraRSIServer, params: types.DidChangeWatchedFilesParams
-    ) -> None:
+    async def did_change(ls: InfraRSIServer, params: types.DidChangeWatchedFilesParams) -> None:
         for change in params.changes:
             path = path_of(change.uri)
             if path is not None:
@@ -102,4 +101,7 @@ def _watch_here(ls: InfraRSIServer) -> None:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    ls.watcher = FolderWatcher(lambda path: loop.call_soon_threadsafe(on_loop, path))
+    def changed(path: Path) -> None:
+        loop.call_soon_threadsafe(on_loop, path)
+
+    ls.watcher = FolderWatcher(changed)
