@@ -15,7 +15,7 @@ from infrarsi.patches.building import add_keyword, expression
 from infrarsi.patches.modules import Module, parse
 from infrarsi.patches.recipe import Declined
 from infrarsi.patches.rewriting import Rewriting
-from infrarsi.patches.syntax import argument, dotted, method, walk
+from infrarsi.patches.syntax import argument, children, dotted, method, walk
 
 
 def set_constant(binding: Binding, text: str, value: Scalar) -> str | Declined:
@@ -118,7 +118,7 @@ def _assigned_values(tree: cst.Module, name: str) -> Iterator[cst.CSTNode]:
                 yield value
         if isinstance(node, cst.ClassDef):
             owner = node.name.value
-        for child in node.children:
+        for child in children(node):
             yield from visit(child, owner)
 
     return visit(tree, "")

@@ -15,6 +15,7 @@ from infrarsi.patches.syntax import (
     Block,
     argument,
     calls,
+    children,
     dotted,
     loads,
     method,
@@ -216,7 +217,7 @@ def _in_module(module: Module) -> Iterator[MicroStep]:
                     call=node,
                     loss=loss,
                 )
-        for child in node.children:
+        for child in children(node):
             yield from visit(child, function, levels, parents)
 
     yield from visit(module.tree, None, (), ())

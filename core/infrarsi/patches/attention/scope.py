@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from infrarsi.patches.modules import Module
-from infrarsi.patches.syntax import calls, dotted, method, receiver, stores, walk
+from infrarsi.patches.syntax import calls, children, dotted, method, receiver, stores, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,7 @@ class Scope:
     owner: cst.ClassDef | None
     node: cst.FunctionDef | cst.Module
     _entries: dict[cst.CSTNode, Entry] = field(default_factory=dict)
+    _changed: dict[cst.CSTNode, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index every node below by the statement it stands in."""
@@ -68,10 +69,16 @@ class Scope:
         for statements, index in reversed(at.levels):
             for statement in reversed(statements[:index]):
                 for part in reversed(_parts(statement)):
-                    if name in stores(part) or name in _mutated(part):
+                    if name in self._changed_by(part):
                         entry = self._entries[part]
                         return Definition(entry, _value(part, name, entry))
         return None
+
+    def _changed_by(self, part: cst.CSTNode) -> set[str]:
+        """Names a statement binds or whose tensor it changes in place."""
+        if part not in self._changed:
+            self._changed[part] = stores(part) | _mutated(part)
+        return self._changed[part]
 
     def _index(
         self,
@@ -103,16 +110,17 @@ def attribute(scope: Scope, name: str) -> Value | None:
 def module_constant(scope: Scope, name: str) -> Value | None:
     """What a name bound once at the top of the file holds."""
     top = Scope(scope.module, None, scope.module.tree)
-    values = [
-        Value(part.value, top.entry(part))
+    binding = [
+        part
         for line in scope.module.tree.body
+        if not isinstance(line, cst.FunctionDef | cst.ClassDef)
         for part in _parts(line)
-        if isinstance(part, cst.Assign | cst.AnnAssign)
-        and part.value is not None
-        and name in stores(part)
-        and _single_target(part) == name
+        if name in stores(part)
     ]
-    return values[0] if len(values) == 1 else None
+    if len(binding) != 1 or not isinstance(binding[0], cst.Assign | cst.AnnAssign):
+        return None
+    value = assigned_value(binding[0], name)
+    return None if value is None else Value(value, top.entry(binding[0]))
 
 
 def returned(scope: Scope, call: cst.Call) -> Value | None:
@@ -137,42 +145,68 @@ def functions(module: Module) -> Iterator[Scope]:
             yield Scope(module, owner, node)
         if isinstance(node, cst.ClassDef):
             owner = node
-        for child in node.children:
+        for child in children(node):
             yield from visit(child, owner)
 
     return visit(module.tree, None)
 
 
-def _attribute_values(scope: Scope, name: str) -> Iterator[Value]:
+def _attribute_values(scope: Scope, name: str) -> Iterator[Value | None]:
+    """Each binding of `self.<name>` in the class; None for one that is not plain to see."""
     assert scope.owner is not None
+    own = f"self.{name}"
     for node in scope.owner.body.body:
         if not isinstance(node, cst.FunctionDef):
             continue
         inner = Scope(scope.module, scope.owner, node)
         for part in walk(node.body):
-            if isinstance(part, cst.Assign | cst.AnnAssign) and part.value is not None:
-                if _single_target(part) == f"self.{name}":
-                    yield Value(part.value, inner.entry(part))
+            if isinstance(part, cst.Assign | cst.AnnAssign | cst.AugAssign):
+                if own in _targets(part):
+                    value = None if isinstance(part, cst.AugAssign) else assigned_value(part, own)
+                    yield None if value is None else Value(value, inner.entry(part))
             elif isinstance(part, cst.Call) and dotted(part.func) == "self.register_buffer":
                 given = [a.value for a in part.args]
                 if len(given) > 1 and _is_string(given[0], name):
                     yield Value(given[1], inner.entry(part))
 
 
+def _targets(part: cst.Assign | cst.AnnAssign | cst.AugAssign) -> set[str | None]:
+    targets = [t.target for t in part.targets] if isinstance(part, cst.Assign) else [part.target]
+    return {dotted(below) for target in targets for below in walk(target)}
+
+
 def _is_string(node: cst.BaseExpression, text: str) -> bool:
     return isinstance(node, cst.SimpleString) and node.evaluated_value == text
 
 
-def _single_target(node: cst.Assign | cst.AnnAssign) -> str | None:
-    if isinstance(node, cst.AnnAssign):
-        return dotted(node.target)
-    return dotted(node.targets[0].target) if len(node.targets) == 1 else None
+def assigned_value(part: cst.Assign | cst.AnnAssign, name: str) -> cst.BaseExpression | None:
+    """What the statement binds that name to, also in `a, b = x, y`; None if not plain to see."""
+    if isinstance(part, cst.AnnAssign):
+        return part.value if dotted(part.target) == name else None
+    found = [
+        value
+        for target in part.targets
+        for left, value in _paired(target.target, part.value)
+        if left == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _paired(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[str | None, cst.BaseExpression]]:
+    if isinstance(target, cst.Tuple | cst.List) and isinstance(value, cst.Tuple | cst.List):
+        for left, right in zip(target.elements, value.elements, strict=False):
+            yield from _paired(left.value, right.value)
+    else:
+        yield dotted(target), value
 
 
 def _value(part: cst.CSTNode, name: str, entry: Entry) -> Value | None:
     """The expression `name` is bound to by a small statement."""
-    if isinstance(part, cst.Assign | cst.AnnAssign) and part.value is not None:
-        return Value(part.value, entry) if _single_target(part) == name else None
+    if isinstance(part, cst.Assign | cst.AnnAssign):
+        value = assigned_value(part, name)
+        return None if value is None else Value(value, entry)
     if isinstance(part, cst.AugAssign) and dotted(part.target) == name:
         operator = _OPERATORS.get(type(part.operator))
         if operator is not None:
@@ -216,7 +250,7 @@ def _parts(statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
 
 def _own_blocks(statement: cst.CSTNode) -> Iterator[cst.IndentedBlock]:
     """The blocks directly under a compound statement, `else` and handlers included."""
-    for child in statement.children:
+    for child in children(statement):
         if isinstance(child, cst.IndentedBlock):
             yield child
         elif isinstance(child, cst.Else | cst.If | cst.ExceptHandler | cst.Finally):

@@ -96,22 +96,22 @@ def _attentions(scope: Scope, reasons: list[str]) -> list[Attention]:
 
 def _replace(attention: Attention, spelled: str, rewriting: Rewriting) -> str | None:
     """Note the replacement, or say why not."""
-    moved = [attention.query, attention.key]
+    moved = [attention.scores.query, attention.scores.key]
     arguments: list[tuple[str | None, cst.BaseExpression]] = [
-        (None, attention.query.node),
+        (None, attention.scores.query.node),
         (None, _key(attention)),
         (None, attention.value),
     ]
     if attention.dropout is not None:
         arguments.append(("dropout_p", expression(attention.dropout)))
-    if attention.is_causal:
+    if attention.scores.is_causal:
         arguments.append(("is_causal", expression("True")))
-    if not is_inverse_root_of_size(attention.factors, moved):
-        scale = scale_code(attention.factors)
+    if not is_inverse_root_of_size(attention.scores.factors, moved):
+        scale = scale_code(attention.scores.factors)
         if scale is None:
             return "The scale of the scores may be a tensor."
         arguments.append(("scale", expression(scale)))
-        moved += [factor.value for factor in attention.factors]
+        moved += [factor.value for factor in attention.scores.factors]
     for value in moved:
         changed = _rebound(value, attention.at)
         if changed is not None:
@@ -129,8 +129,8 @@ def _replace(attention: Attention, spelled: str, rewriting: Rewriting) -> str | 
 
 
 def _key(attention: Attention) -> cst.BaseExpression:
-    key = attention.key.node
-    return key if attention.key_is_transposed else with_method(key, "transpose(-2, -1)")
+    key = attention.scores.key.node
+    return key if attention.scores.key_is_transposed else with_method(key, "transpose(-2, -1)")
 
 
 def _rebound(value: Value, at: Entry) -> str | None:
@@ -146,7 +146,7 @@ def _serving_only(attention: Attention, operands: list[Value]) -> list[Entry] | 
     """Statements to drop; None where what they compute is read by something that stays."""
     going = set(walk(attention.left))
     kept = {below for value in operands for below in walk(value.node)}
-    aside = list(attention.aside)
+    aside = list(attention.scores.aside)
     if any(_is_shared(entry) for entry in attention.chain):
         return None
     while True:
