@@ -73,6 +73,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "ctx_len",
         "n_ctx",
         "max_position_embeddings",
+        "seq",
         "max_length",
         "t",
     ),

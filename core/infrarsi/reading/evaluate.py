@@ -157,13 +157,15 @@ class Evaluator:
         else:
             wanted = function
         sites: list[CallSite] = []
+        unclear: list[CallSite] = []
         for site in self.project.calls_by_name.get(wanted.name, []):
             callee = self.value(site.call.func, self.frame(site.scope))
             scope = callee.scope if isinstance(callee, FunctionValue | ClassValue) else None
-            unclear = isinstance(callee, Unknown) and isinstance(site.call.func, ast.Attribute)
-            if scope is wanted or unclear:
+            if scope is wanted:
                 sites.append(site)
-        return sites
+            elif isinstance(callee, Unknown) and isinstance(site.call.func, ast.Attribute):
+                unclear.append(site)
+        return sites or (unclear if objects.is_method(function) else [])
 
     def _evaluate(self, node: ast.expr, frame: Frame) -> Value:
         match node:

@@ -13,7 +13,7 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.flow import Fetch
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.objects import member
-from infrarsi.reading.scopes import Scope
+from infrarsi.reading.scopes import Scope, guards_around
 from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
 
 _MAX_SCOPES = 30
@@ -62,8 +62,8 @@ class _Explorer:
         self._seen.add((node, frame))
         self._sizes(node, frame)
         for inner in ast.walk(node):
+            self._enter(inner, frame)
             if isinstance(inner, ast.Call):
-                self._value(self.evaluator.value(inner.func, frame), inner, frame)
                 for argument in inner.args:
                     self._iterated(self.evaluator.value(argument, frame))
         self._iterated(self.evaluator.value(node, frame))
@@ -120,12 +120,29 @@ class _Explorer:
         self._seen.add((node, frame))
         if scope not in self.found.scopes:
             self.found.scopes.append(scope)
-        for inner in _own_nodes(node):
-            if isinstance(inner, ast.Call):
-                self._value(self.evaluator.value(inner.func, frame), inner, frame)
-        for inner in _own_nodes(node):
+        run = [inner for inner in _own_nodes(node) if self._is_run(inner, scope, frame)]
+        for inner in run:
+            self._enter(inner, frame)
+        for inner in run:
             if isinstance(inner, ast.expr):
                 self._size(inner, frame)
+
+    def _is_run(self, node: ast.AST, scope: Scope, frame: Frame) -> bool:
+        """Whether an expression is not surely switched off by a condition."""
+        guards = guards_around(scope, node) if isinstance(node, ast.expr) else []
+        return not guards or self.evaluator.hold(guards, frame) is not False
+
+    def _enter(self, node: ast.AST, frame: Frame) -> None:
+        """Go into a call, a loader that is made, and an object that is indexed."""
+        if isinstance(node, ast.Call):
+            self._value(self.evaluator.value(node.func, frame), node, frame)
+            made = self.evaluator.value(node, frame)
+            if isinstance(made, Made) and made.callee.rpartition(".")[2] in _LOADERS:
+                self._loader(made)
+        elif isinstance(node, ast.Subscript):
+            value = self.evaluator.value(node.value, frame)
+            if isinstance(value, Instance):
+                self._iterated(value)
 
     def _sizes(self, node: ast.expr, frame: Frame) -> None:
         for inner in ast.walk(node):

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.flow import calls_loss, is_model
-from infrarsi.reading.optimization import guards_around
 from infrarsi.reading.project import CallSite
-from infrarsi.reading.scopes import Function, dotted
+from infrarsi.reading.scopes import Function, dotted, guards_around
 from infrarsi.reading.training import LoopNode
 from infrarsi.reading.values import ClassValue, Instance, Known, Made, Symbol, Unknown, Value
 from infrarsi.reading.workload import StepWork
@@ -32,7 +31,7 @@ def parameters_fact(evaluator: Evaluator) -> tuple[Value, CallSite | None]:
         value = _cast_to(evaluator, site)
         if value is None or value == "fp32":
             continue
-        holds = evaluator.hold(guards_around(site), evaluator.frame(site.scope))
+        holds = evaluator.hold(guards_around(site.scope, site.call), evaluator.frame(site.scope))
         if holds is True:
             return Known(value, (), site.scope.source.place(site.call)), site
         if holds is None:
@@ -58,11 +57,14 @@ def loss_fact(evaluator: Evaluator, work: StepWork) -> Value:
     """The function that computes the loss, by its last name."""
     sites = [*work.flow.losses, *_losses_in_model(evaluator, work)]
     for site in sites:
-        place = site.scope.source.place(site.call)
         callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
-        if isinstance(callee, Made) and callee.callee:
-            return Known(callee.callee.rpartition(".")[2], (), place)
-        return Known(site.name, (), place)
+        name = callee.name if isinstance(callee, Symbol) else ""
+        name = callee.callee if isinstance(callee, Made) else name
+        if name:
+            place = site.scope.source.place(site.call)
+            return Known(name.rpartition(".")[2], (), place)
+    for site in sites:
+        return Known(site.name, (), site.scope.source.place(site.call))
     operand = work.flow.operand
     if operand is not None and work.flow.forwards:
         site = work.flow.forwards[0]

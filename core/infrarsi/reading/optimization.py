@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.operators import binary
-from infrarsi.reading.project import CallSite
 from infrarsi.reading.roles import CLIP_CALLS
-from infrarsi.reading.scopes import Guard
+from infrarsi.reading.scopes import guards_around
 from infrarsi.reading.training import Loop, Training
 from infrarsi.reading.values import Known, Made, Many, Record, Symbol, Unknown, Value
 from infrarsi.reading.workload import StepWork, spelled
@@ -86,7 +85,7 @@ def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
         if site.name not in CLIP_CALLS:
             continue
         frame = evaluator.frame(site.scope)
-        if evaluator.hold(guards_around(site), frame) is False:
+        if evaluator.hold(guards_around(site.scope, site.call), frame) is False:
             continue
         for name, position in (("max_norm", 1), ("clip_val", None), ("clip_value", 1)):
             norm = argument_named(site.call, name, position)
@@ -116,22 +115,9 @@ def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
     passes = _passes(evaluator, training.update)
     if passes is None:
         passes = spelled(evaluator, "updates") or Unknown("how many passes is not written out")
-    if not training.inner and isinstance(work.accumulation, Known):
-        return binary(ast.FloorDiv(), passes, work.accumulation)
-    return passes
-
-
-def guards_around(site: CallSite) -> list[Guard]:
-    """The conditions a call stands under within its function."""
-    guards: list[Guard] = []
-    node: ast.AST = site.call
-    for ancestor in site.scope.source.ancestors(site.call):
-        if ancestor is site.scope.node:
-            break
-        if isinstance(ancestor, ast.If) and node is not ancestor.test:
-            guards.append(Guard(ancestor.test, holds=node not in ancestor.orelse))
-        node = ancestor
-    return guards
+    if training.inner or isinstance(work.accumulation, Unknown) or not training.conditions:
+        return passes
+    return binary(ast.FloorDiv(), passes, work.accumulation)
 
 
 def _is_optimizer(callee: str) -> bool:

@@ -88,6 +88,20 @@ def parameters(function: Function) -> list[tuple[str, ast.expr | None]]:
     return [(argument.arg, default) for argument, default in [*named, *keyword]]
 
 
+def guards_around(scope: Scope, node: ast.AST) -> list[Guard]:
+    """The conditions a node stands under within its scope."""
+    guards: list[Guard] = []
+    for ancestor in scope.source.ancestors(node):
+        if ancestor is scope.node:
+            break
+        if isinstance(ancestor, ast.If | ast.IfExp) and node is not ancestor.test:
+            orelse = ancestor.orelse
+            in_else = node in orelse if isinstance(orelse, list) else node is orelse
+            guards.append(Guard(ancestor.test, holds=not in_else))
+        node = ancestor
+    return guards
+
+
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` of a chain of attributes on a name, None for anything else."""
     names: list[str] = []

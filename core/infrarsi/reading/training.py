@@ -7,9 +7,10 @@ of the workspace, is the step's region; code under `no_grad` is left out of it.
 import ast
 from dataclasses import dataclass
 
+from infrarsi.reading.cadence import Condition, conditions_between, is_last_pass
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.project import CallSite
-from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.reading.scopes import Scope, dotted, guards_around
 from infrarsi.reading.values import FunctionValue, Instance, Made, Value
 
 LoopNode = ast.For | ast.AsyncFor | ast.While
@@ -29,7 +30,8 @@ class Training:
     """The training loop and what runs within one step.
 
     `update` makes one optimizer step a pass (None where no loop was found); `inner` are the
-    loops between it and the backward call, innermost first.
+    loops between it and the backward call, innermost first. `conditions` decide in which passes
+    the optimizer steps.
     """
 
     backward: CallSite
@@ -38,6 +40,7 @@ class Training:
     inner: tuple[Loop, ...]
     blocks: tuple[tuple[Scope, ast.AST], ...]
     calls: tuple[CallSite, ...]
+    conditions: tuple[Condition, ...] = ()
 
     def holds(self, scope: Scope, node: ast.AST) -> bool:
         """Whether a node runs within a step."""
@@ -85,7 +88,7 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
     nest = _nest(evaluator, backward)
     for number, loop in enumerate(nest):
         inside = tuple(step for step in steps if _covers(evaluator, loop, step))
-        if inside:
+        if inside and not _only_last(evaluator, loop, nest[number + 1 :], inside):
             blocks = _blocks(evaluator, loop)
             calls = tuple(
                 site
@@ -93,8 +96,28 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
                 if any(_inside(site.scope, site.call, where, block) for where, block in blocks)
                 and not _without_gradient(site)
             )
-            return Training(backward, inside, loop, tuple(nest[:number]), blocks, calls)
+            conditions = _conditions(evaluator, loop, tuple(nest[:number]), inside)
+            return Training(backward, inside, loop, tuple(nest[:number]), blocks, calls, conditions)
     return Training(backward, (), None, tuple(nest), (), ())
+
+
+def _only_last(
+    evaluator: Evaluator, loop: Loop, outer: list[Loop], steps: tuple[CallSite, ...]
+) -> bool:
+    """Whether the step happens on a loop's last pass only: then the loop around it updates."""
+    conditions = conditions_between(evaluator, loop.node, steps[0])
+    return bool(outer) and any(is_last_pass(condition, loop.node) for condition in conditions)
+
+
+def _conditions(
+    evaluator: Evaluator, loop: Loop, inner: tuple[Loop, ...], steps: tuple[CallSite, ...]
+) -> tuple[Condition, ...]:
+    """What decides whether a pass steps, other than being an inner loop's last."""
+    return tuple(
+        condition
+        for condition in conditions_between(evaluator, loop.node, steps[0])
+        if not any(is_last_pass(condition, inside.node) for inside in inner)
+    )
 
 
 def _is_backward(site: CallSite) -> bool:
@@ -106,6 +129,9 @@ def _is_backward(site: CallSite) -> bool:
 def _steps_optimizer(evaluator: Evaluator, site: CallSite) -> bool:
     if not isinstance(site.call.func, ast.Attribute):
         return False
+    guards = guards_around(site.scope, site.call)
+    if guards and evaluator.hold(guards, evaluator.frame(site.scope)) is False:
+        return False
     receiver = site.call.func.value
     value = evaluator.value(receiver, evaluator.frame(site.scope))
     if isinstance(value, Made):
@@ -114,10 +140,17 @@ def _steps_optimizer(evaluator: Evaluator, site: CallSite) -> bool:
             return False
         if ".optim" in callee or "optim." in callee or callee.endswith("GradScaler"):
             return True
-    name = (dotted(receiver) or ast.unparse(receiver)).lower()
+    name = _spelling(receiver, site.scope).lower()
     if "sched" in name or "prof" in name:
         return False
     return "opt" in name or "scaler" in name or "engine" in name
+
+
+def _spelling(receiver: ast.expr, scope: Scope) -> str:
+    """The receiver's name; of a loop's variable also what it runs over."""
+    name = dotted(receiver) or ast.unparse(receiver)
+    over = [e.value for e in scope.events.get(name, []) if e.kind == "loop" and e.value is not None]
+    return " ".join([name, *(ast.unparse(value) for value in over)])
 
 
 def _nest(evaluator: Evaluator, site: CallSite) -> list[Loop]:

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.cadence import always, divisor
 from infrarsi.reading.calls import arguments_record
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import Fetching, Size, argument_named, explore_fetches
 from infrarsi.reading.flow import Fetch, Flow, trace_flow
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary, computed
-from infrarsi.reading.scopes import Scope
 from infrarsi.reading.training import Loop, Training, find_training
 from infrarsi.reading.values import Known, Many, Origin, Unknown, Value, merge_origins
 
-_GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "max_length"}
+_GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "seq", "max_length"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +174,12 @@ def _accumulation(evaluator: Evaluator, training: Training | None, fetching: Fet
     for number, loop in enumerate(training.inner):
         count = _count(evaluator, loop, fetching)
         product = count if number == 0 else binary(ast.Mult(), product, count)
+    every = _every_nth(evaluator, training)
+    if every is not None:
+        return binary(ast.Mult(), product, every) if training.inner else every
     if training.inner:
         return product
-    return _every_nth(evaluator, training) or _accelerated(evaluator, training) or Known(1)
+    return _accelerated(evaluator, training) or Known(1)
 
 
 def _count(evaluator: Evaluator, loop: Loop, fetching: Fetching) -> Value:
@@ -252,33 +255,14 @@ def _ceil_divide(whole: Value, part: Value) -> Value:
 
 
 def _every_nth(evaluator: Evaluator, training: Training) -> Value | None:
-    """The `n` of `if (i + 1) % n == 0: optimizer.step()`."""
-    for site in training.steps:
-        node: ast.AST = site.call
-        for ancestor in site.scope.source.ancestors(site.call):
-            if training.update is not None and ancestor is training.update.node:
-                break
-            if isinstance(ancestor, ast.If) and node not in ancestor.orelse:
-                divisor = _divisor(ancestor.test, site.scope)
-                if divisor is not None:
-                    return evaluator.named(divisor, evaluator.frame(site.scope), "every")
-            node = ancestor
-    return None
-
-
-def _divisor(test: ast.expr, scope: Scope) -> ast.expr | None:
-    for node in ast.walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            return node.right
-    for node in ast.walk(test):
-        if isinstance(node, ast.Name):
-            for event in scope.events.get(node.id, []):
-                inner = event.value
-                if inner is not None and any(
-                    isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod)
-                    for part in ast.walk(inner)
-                ):
-                    return _divisor(inner, scope)
+    """The `n` of `if (i + 1) % n == 0: optimizer.step()`; None where every pass steps."""
+    for condition in training.conditions:
+        if always(evaluator, condition):
+            continue
+        number = divisor(condition)
+        if number is None:
+            return Unknown("the optimizer steps under a condition that is not known")
+        return evaluator.named(number, evaluator.frame(condition.scope), "every")
     return None
 
 
