@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.protocol import default_converter
@@ -125,7 +126,7 @@ class Editor:
         assert edit.document_changes is not None
         for change in edit.document_changes:
             assert isinstance(change, types.TextDocumentEdit)
-            path = Path(change.text_document.uri.removeprefix("file://"))
+            path = Path(unquote(change.text_document.uri.removeprefix("file://")))
             if path not in self._texts:
                 self.open(path)
             else:
@@ -141,11 +142,11 @@ class Editor:
 async def start_editor(
     root: Path,
     *,
-    kind: str = "visual-studio-code",
+    capabilities: types.ClientCapabilities | None = None,
     options: dict[str, Any] | None = None,
     environ: dict[str, str] | None = None,
 ) -> AsyncIterator[Editor]:
-    """Start a server and initialise it as the client of that kind would."""
+    """Start a server and initialise it as VS Code would, or with other capabilities."""
     client = LanguageClient(converter_factory=default_converter)
     editor = Editor(client)
     register_lsp_features(client, {**DEFAULT_CLIENT_FEATURES, **_features(editor)})
@@ -153,7 +154,7 @@ async def start_editor(
     try:
         await client.initialize_session(
             types.InitializeParams(
-                capabilities=client_capabilities(kind),
+                capabilities=capabilities or client_capabilities("visual-studio-code"),
                 root_uri=root.as_uri(),
                 initialization_options=options,
             )

@@ -7,16 +7,13 @@ nothing was measured yet and what the contract holds.
 import re
 from collections.abc import Callable
 
-from infrarsi.contract import Lock
+from infrarsi.contract import Fact, Lock
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Binding, Knob
 from infrarsi.units import format_bytes, format_frac, format_seconds
 from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
 
-_HEAD = (
-    "| value | step time | MFU | peak memory | fits | known |",
-    "|---|---|---|---|---|---|",
-)
+_RULE = "|---|---|---|---|---|---|"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 _GROUPED = frozenset({"micro_batch", "accumulation"})
 
@@ -28,15 +25,31 @@ def knob_text(knob: Knob, binding: Binding, lock: Lock, table: PredictionTable |
     return "\n\n".join(part for part in parts if part)
 
 
+def fact_text(fact: Fact, lock: Lock) -> str:
+    """The hover of a fact that is no knob: what the contract holds, and what is read now."""
+    agreed = lock.contract.fact(fact.name)
+    now = f"**{_plain(fact.name)}**, read as {_value(_shown(fact))}"
+    held = "" if agreed is None else f"\n\nThe contract holds {_value(_shown(agreed))}."
+    return f"{now}{held}\n\n{_locked(lock)}"
+
+
+def _shown(fact: Fact) -> Scalar:
+    return "unknown" if fact.value is None else fact.value
+
+
 def _title(knob: Knob, binding: Binding) -> str:
-    role = f", {_plain(knob.role)}" if knob.role != knob.name else ""
-    return f"**{_plain(binding.name)}**{role}, now {_value(knob.default)}"
+    name, knob_name = _plain(binding.name), _plain(knob.name)
+    now = f"now {knob_name} {_value(knob.default)}"
+    if binding.quotient_of is not None:
+        return f"**{name}** follows {knob_name}: {binding.quotient_of} divided by it, {now}"
+    return f"**{name}** sets {knob_name}, {now}"
 
 
 def _numbers(knob: Knob, rows: tuple[KnobPrediction, ...]) -> str:
     if not rows:
         return "No run has been measured yet: **InfraRSI: Doctor** measures the baseline."
-    return "\n".join([*_HEAD, *(_row(row, is_now=row.value == knob.default) for row in rows)])
+    head = f"| {_plain(knob.name)} | step time | MFU | peak memory | fits | known |"
+    return "\n".join([head, _RULE, *(_row(row, is_now=row.value == knob.default) for row in rows)])
 
 
 def _row(row: KnobPrediction, *, is_now: bool) -> str:
@@ -70,13 +83,14 @@ def _clause(knob: Knob, lock: Lock) -> str:
     tokens = None if work.seq_len_tokens is None else f"{work.seq_len_tokens} tokens each"
     held = " of ".join(part for part in (rows, tokens) if part) or "the workload as it was read"
     processes = f"{work.world_size} process{'' if work.world_size == 1 else 'es'}"
-    clause = (
-        f"Contract of `{_plain(lock.contract.job)}`: {held} in every step on {processes}, "
-        f"locked as `{lock.digest[:12]}`."
-    )
+    clause = f"The contract holds {held} in every step on {processes}."
     if knob.role in _GROUPED:
         clause += " Micro-batch times accumulation times processes stays the same."
-    return clause
+    return f"{clause}\n\n{_locked(lock)}"
+
+
+def _locked(lock: Lock) -> str:
+    return f"Job {_plain(lock.contract.job)}, locked as {lock.digest[:12]}."
 
 
 def _value(value: Scalar) -> str:

@@ -58,7 +58,11 @@ async def test_columns_are_counted_in_utf16_behind_an_astral_character(
     editor: Editor, project: Path
 ) -> None:
     train = project / "train.py"
-    astral = (project / "train.py").read_text().replace("MICRO_BATCH = 4;", 'A = "😀😀"; MICRO_BATCH = 2;')
+    astral = (
+        (project / "train.py")
+        .read_text()
+        .replace("MICRO_BATCH = 4;", 'A = "😀😀"; MICRO_BATCH = 2;')
+    )
     editor.open(train, astral)
     (found,) = await editor.diagnostics(train, has_w101)
     assert found.range.start == position_of(astral, "2; ACCUM")

@@ -1,10 +1,10 @@
 """What a hover says of a knob."""
 
-from infrarsi.contract import Lock, Scope, TaskContract, Workload, make_lock
+from infrarsi.contract import Fact, Lock, Scope, TaskContract, Workload, make_lock
 from infrarsi.knobs import Binding, Knob
 from infrarsi.launch import Launch
 from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
-from infrarsi_server.lsp.hover_text import knob_text
+from infrarsi_server.lsp.hover_text import fact_text, knob_text
 
 BINDING = Binding(carrier="constant", name="MICRO_BATCH", file="train.py")
 KNOB = Knob(
@@ -48,6 +48,7 @@ def test_without_a_table_it_says_that_nothing_was_measured() -> None:
     said = knob_text(KNOB, BINDING, lock(), None)
     assert "No run has been measured yet" in said
     assert "64 rows of 256 tokens each in every step on 1 process" in said
+    assert f"Job main, locked as {lock().digest[:12]}." in said
 
 
 def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
@@ -61,6 +62,20 @@ def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
     assert rows[1].startswith("| **4** |")
     assert rows[1].endswith("| > 99 % | measured, 3 trials |")
     assert "| < 1 % |" in rows[2]
+
+
+def test_a_constant_that_follows_another_says_what_it_follows() -> None:
+    follower = BINDING.model_copy(update={"name": "ACCUM", "quotient_of": 64})
+    said = knob_text(KNOB, follower, lock(), None)
+    assert said.startswith(r"**ACCUM** follows micro\_batch: 64 divided by it, now micro\_batch 4")
+
+
+def test_a_fact_says_what_the_contract_holds_and_what_is_read() -> None:
+    agreed = Fact(name="seq_len", value=256)
+    contract = lock().contract.model_copy(update={"facts": (agreed,)})
+    said = fact_text(Fact(name="seq_len", value=128), make_lock(contract, {}, "c0ffee"))
+    assert "read as 128" in said
+    assert "The contract holds 256." in said
 
 
 def test_rows_of_other_knobs_are_left_out() -> None:

@@ -37,5 +37,5 @@ def test_every_request_is_in_the_documentation() -> None:
 
 
 def test_the_documented_results_decode() -> None:
-    text = '{"roots": [], "runner": {"running": false}, "server_version": "0"}'
-    assert not StatusResult.model_validate_json(text).runner.running
+    text = '{"roots": [], "runner": {"is_running": false}, "server_version": "0"}'
+    assert not StatusResult.model_validate_json(text).runner.is_running

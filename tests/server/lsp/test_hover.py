@@ -1,0 +1,155 @@
+"""Hovers: the contract before any run, the runner's numbers after, and no runner started."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+
+import pytest
+from editor import Editor, start_editor
+from lsprotocol import types
+
+from infrarsi.contract import LOCK_PATH, read_locks
+from infrarsi.wire.messages import PROTOCOL, Health
+from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
+from infrarsi_server.operations.project import open_project
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Runner(ThreadingMixIn, UnixStreamServer):
+    """Answers on a unix socket as a runner does: its health, and one table."""
+
+    daemon_threads = True
+
+    def __init__(self, socket: Path, table: PredictionTable) -> None:
+        self.answers = {
+            "/v1/health": Health(version="0", protocol=PROTOCOL, pid=1).model_dump_json(),
+            f"/v1/predictions/{table.contract_digest}": table.model_dump_json(),
+        }
+        super().__init__(str(socket), Answer)
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Runner
+
+    def do_GET(self) -> None:
+        body = self.server.answers.get(self.path)
+        self.send_response(404 if body is None else 200)
+        self.end_headers()
+        self.wfile.write((body or "{}").encode())
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(state: Path, table: PredictionTable) -> Iterator[None]:
+    state.mkdir(parents=True, exist_ok=True)
+    with Runner(state / "s", table) as runner:
+        (state / "runner.json").write_text(f'{{"socket": "{state / "s"}"}}')
+        thread = threading.Thread(target=runner.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield
+        finally:
+            runner.shutdown()
+            thread.join()
+    (state / "s").unlink()
+
+
+def table_of(project: Path) -> PredictionTable:
+    opened = open_project(project)
+    lock = opened.lock("main")
+    return PredictionTable(
+        contract_digest=lock.digest,
+        version=3,
+        rows=tuple(
+            KnobPrediction(
+                knob="micro_batch",
+                value=value,
+                step_time_s=Interval(value=0.5, low=0.4, high=0.6),
+                peak_mem_bytes=Interval(value=2.0**30, low=2.0**30, high=2.0**30),
+                mfu_frac=0.25,
+                p_fit=1.0,
+                known="measured",
+                n_trials=2,
+            )
+            for value in (4, 8)
+        ),
+    )
+
+
+def said(hover: types.Hover | None) -> str:
+    assert hover is not None
+    assert isinstance(hover.contents, types.MarkupContent)
+    assert hover.contents.kind == types.MarkupKind.Markdown
+    return hover.contents.value
+
+
+async def test_before_any_run_a_hover_says_what_the_contract_holds(
+    editor: Editor, project: Path
+) -> None:
+    train = project / "train.py"
+    editor.open(train)
+    text = said(await editor.hover(train, "MICRO_BATCH = 4"))
+    assert "No run has been measured yet" in text
+    assert "32 rows" in text
+    digest = read_locks((project / LOCK_PATH).read_text())["main"].digest
+    assert digest[:12] in text
+
+
+async def test_name_and_value_are_both_the_knob_and_other_words_are_not(
+    editor: Editor, project: Path
+) -> None:
+    train = project / "train.py"
+    editor.open(train)
+    on_value = await editor.hover(train, "MICRO_BATCH = 4", skip=len("MICRO_BATCH = "))
+    assert said(on_value) == said(await editor.hover(train, "MICRO_BATCH = 4"))
+    assert on_value is not None
+    assert on_value.range is not None
+    assert on_value.range.start.character == len("MICRO_BATCH = ")
+    assert await editor.hover(train, "import torch") is None
+
+
+async def test_a_running_runners_table_is_shown_and_kept_after_it_is_gone(
+    project: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    train = project / "train.py"
+    environ = {"INFRARSI_STATE": str(state)}
+    with serving(state, table_of(project)):
+        async with start_editor(tmp_path, environ=environ) as editor:
+            editor.open(train)
+            with_runner = said(await editor.hover(train, "MICRO_BATCH = 4"))
+    async with start_editor(tmp_path, environ=environ) as editor:
+        editor.open(train)
+        without_runner = said(await editor.hover(train, "MICRO_BATCH = 4"))
+    assert "| **4** | 500 ms (400 ms to 600 ms) | 25.0 % | 1.00 GiB | > 99 % |" in with_runner
+    assert "measured, 2 trials" in with_runner
+    assert without_runner == with_runner
+
+
+async def test_a_hover_starts_no_runner(editor: Editor, project: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    train = project / "train.py"
+    async with start_editor(tmp_path, environ={"INFRARSI_STATE": str(state)}) as other:
+        other.open(train)
+        assert await other.hover(train, "MICRO_BATCH = 4") is not None
+    assert not state.exists()
+
+
+async def test_a_fact_that_is_no_knob_says_what_the_contract_holds(
+    editor: Editor, project: Path
+) -> None:
+    train = project / "train.py"
+    editor.open(train)
+    editor.replace(train, "SEQ_LEN = 128", "SEQ_LEN = 64")
+    text = said(await editor.hover(train, "64\n"))
+    assert "read as 64" in text
+    assert "The contract holds 128." in text
