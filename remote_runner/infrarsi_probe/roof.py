@@ -1,14 +1,13 @@
-"""The measured roof of this machine: `python roof.py --threads N --out FILE`. A script of its own.
+"""The measured roof of this machine: `python roof.py [--threads N]`. A script of its own.
 
 Runs square and tall matrix products in float32 and bfloat16 and takes the best repeat of the best
 shape: contention only ever makes a product slower, so the best is nearest to what the device can
-do. Writes JSON: `{"threads", "float32", "bfloat16"}` in FLOP/s, two per multiply-add, and `shapes`.
+do. Prints one line of JSON: `{"float32", "bfloat16"}` in FLOP/s, two per multiply-add.
 """
 
 import argparse
 import json
 import time
-from pathlib import Path
 
 import torch
 
@@ -51,20 +50,16 @@ def measure(seconds, device):
 
 
 def main():
-    """Measure and write."""
+    """Measure and print one line: the best rate of each dtype, FLOP/s."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", type=int, help="as torch chooses if left out")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each shape and dtype")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rates = measure(options.seconds, device)
-    found = {kind: max(by_shape.values()) for kind, by_shape in rates.items()}
-    part = options.out.with_name(options.out.name + ".part")
-    content = {"threads": options.threads, "device": device, **found, "shapes": rates}
-    part.write_text(json.dumps(content), "utf-8")
-    part.replace(options.out)
+    print(json.dumps({kind: max(by_shape.values()) for kind, by_shape in rates.items()}))  # noqa: T201
 
 
 if __name__ == "__main__":
