@@ -156,7 +156,8 @@ def _bindings(values: dict[str, Value]) -> Iterator[tuple[str, Binding]]:
 def _problems(project: Project, work: StepWork) -> Iterator[Problem]:
     for source in project.files.values():
         for line in source.broken:
-            yield Problem(what="This line could not be parsed.", place=_line(source, line))
+            what = "This line could not be parsed."
+            yield Problem(what=what, place=_line(source, line), half_typed=True)
     for site in project.calls_by_name.get("exec", []):
         if site.scope.source.file in project.files and not project.is_overlay(site.call):
             what = "Code is made at run time here; only a run can tell what it sets."

@@ -18,10 +18,14 @@ class RoleSpan(Frozen):
 
 
 class Problem(Frozen):
-    """Something that could not be read. `what` is one sentence."""
+    """Something that could not be read. `what` is one sentence.
+
+    `half_typed` marks a line that does not parse; the next keystroke may mend it.
+    """
 
     what: str
     place: Place | None = None
+    half_typed: bool = False
 
 
 class Reading(Frozen):

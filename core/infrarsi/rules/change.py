@@ -30,6 +30,15 @@ class Change:
         """The contract."""
         return self.lock.contract
 
+    def is_written(self, name: str) -> bool:
+        """Whether a finding on this fact would stand while other lines are half typed.
+
+        A number that was merely computed may be off for want of the line being typed; a literal
+        that sets the fact is as the user wrote it.
+        """
+        half_typed = any(problem.half_typed for problem in self.reading.problems)
+        return not half_typed or name in self.reading.bindings
+
     def fact(self, name: str) -> Fact:
         """The fact as read now; unknown where the reading has none of that name."""
         return self.reading.fact(name) or Fact(name=name, unknown="it was not read")

@@ -32,6 +32,8 @@ def find(change: Change) -> Iterator[Violation]:
     if agreed is None or now is None or now == agreed:
         return
     edited = _edited(change)
+    if not change.is_written(edited.name):
+        return
     yield violation(
         CODE,
         f"{_sequences(now)} per step instead of {agreed}: {_product(change.fact, change)}; "
@@ -46,7 +48,7 @@ def find(change: Change) -> Iterator[Violation]:
 def _edited(change: Change) -> Fact:
     """The fact that was changed, the surest first: the global batch where it is a literal."""
     rows = change.fact("global_batch")
-    if "global_batch" in change.reading.bindings or _is_own_literal(change):
+    if _is_own_literal(change):
         return rows
     for name in _FACTORS:
         fact, agreed = change.fact(name), change.agreed(name)

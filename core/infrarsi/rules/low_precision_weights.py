@@ -32,7 +32,7 @@ def find(change: Change) -> Iterator[Violation]:
             "float32. Use autocast for 16-bit compute.",
             place=fact.place,
         )
-    elif fact.unknown is not None and agreed.unknown is None:
+    elif fact.unknown is not None and agreed.unknown is None and change.is_written("parameters"):
         yield violation(
             CODE,
             f"Parameters may lose their 32 bits: {fact.unknown}.",

@@ -21,7 +21,7 @@ def find(change: Change) -> Iterator[Violation]:
     agreed = change.contract.workload.seq_len_tokens
     fact = change.fact("seq_len")
     now = change.count(fact)
-    if agreed is None or now is None or now == agreed:
+    if agreed is None or now is None or now == agreed or not change.is_written("seq_len"):
         return
     held = change.agreed("seq_len")
     restored = change.set_value("seq_len", agreed, f"Restore sequence length {agreed}")

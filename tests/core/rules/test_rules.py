@@ -275,3 +275,21 @@ def test_every_rule_is_in_the_catalogue_and_has_a_help_page():
         assert help_page(code).startswith(f"{code}: ")
     static = {name for name, code in CATALOGUE.items() if code.decided_by != "judge"}
     assert static == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    for _ in range(accum):", "    for _ in range("),
+        ("    for _ in range(accum):", "    fo"),
+        ("MICRO = 4", "MICRO = "),
+        ("SEQ = 64", "SEQ = ("),
+    ],
+)
+def test_a_line_being_typed_is_no_breach(old: str, new: str):
+    assert _check(INDEPENDENT, INDEPENDENT.replace(old, new)) == ()
+
+
+def test_a_written_breach_is_marked_while_another_line_is_being_typed():
+    after = INDEPENDENT.replace("MICRO = 4", "MICRO = 2").replace("SEQ = 64", "SEQ = (")
+    assert [v.code for v in _check(INDEPENDENT, after)] == ["W101"]
