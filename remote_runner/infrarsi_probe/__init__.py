@@ -12,5 +12,6 @@ What the hooks cannot see, and what then stands in the evidence:
 - gradients taken with `torch.autograd.grad` instead of backward (`no_backward`);
 - a root module called inside one compiled function, or scripted (rows and tokens stay 0);
 - seeds given to a `torch.Generator` or to `numpy.random.default_rng` (not shifted);
+- an optimizer's step compiled with `fullgraph=True` refuses any hook: the job fails;
 - `ignore_index` of a loss inside compiled code (positions are counted against -100).
 """

@@ -8,7 +8,7 @@ Every tensor goes to disk at once, so that an audit needs no memory of the job's
 import contextlib
 from pathlib import Path
 
-from infrarsi_probe import clocks, failures, raw, ranks
+from infrarsi_probe import clocks, failures, ranks, raw
 from infrarsi_probe.plans import Plan
 
 

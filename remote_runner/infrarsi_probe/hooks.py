@@ -62,7 +62,9 @@ class Hooks:
         def ends(optimizer, args, kwargs):
             session.optimizer_ends(optimizer)
 
-        begins.of_the_probe = ends.of_the_probe = True
+        for hook in (begins, ends):
+            hook.of_the_probe = True
+            hook._torchdynamo_disable = True
         torch_optimizer.register_optimizer_step_pre_hook(begins)
         torch_optimizer.register_optimizer_step_post_hook(ends)
 

@@ -129,6 +129,12 @@ class Runner:
         self.lines.extend(fresh)
         return fresh
 
+    def disconnect(self) -> None:
+        """Go away as a killed runner does."""
+        for connection in self._buffers:
+            connection.close()
+        self.close()
+
     def close(self) -> None:
         """Close the listening socket."""
         self._selector.close()
