@@ -231,8 +231,8 @@ LOOKALIKES: dict[str, tuple[str, str]] = {
     "window": (
         _module(
             "",
-            _MASKED
-            + "att = att.masked_fill(torch.ones(T, T).triu(-4) == 0, -1e9)\ny = att.softmax(-1) @ v",
+            _MASKED + "far = torch.ones(T, T).triu(-4) == 0\n"
+            "y = att.masked_fill(far, -1e9).softmax(-1) @ v",
         ),
         "not provably causal",
     ),

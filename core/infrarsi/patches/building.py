@@ -1,7 +1,5 @@
 """Building new expressions around old ones, parentheses where they are needed."""
 
-from typing import cast
-
 import libcst as cst
 
 
@@ -61,16 +59,42 @@ def add_keyword(node: cst.Call, keyword: str, value: str) -> cst.Call:
     if not args:
         return node.with_changes(args=[new])
     last = args[-1]
-    between = _comma_between(args)
-    if isinstance(last.comma, cst.Comma):
-        new = new.with_changes(comma=last.comma)
+    before = _after_comma(args[-2].comma) if len(args) > 1 else node.whitespace_before_args
+    has_comma = isinstance(last.comma, cst.Comma)
+    closing = _after_comma(last.comma) if has_comma else last.whitespace_after_arg
+    joint, closing = _joint(before, closing)
+    if has_comma:
+        new = new.with_changes(comma=cst.Comma(whitespace_after=closing))
     else:
-        new = new.with_changes(whitespace_after_arg=last.whitespace_after_arg)
+        new = new.with_changes(whitespace_after_arg=closing)
         last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
-    return node.with_changes(args=[*args[:-1], last.with_changes(comma=between), new])
+    last = last.with_changes(comma=cst.Comma(whitespace_after=joint))
+    return node.with_changes(args=[*args[:-1], last, new])
 
 
-def _comma_between(args: list[cst.Arg]) -> cst.Comma:
-    if len(args) > 1:
-        return cast(cst.Comma, args[-2].comma)
-    return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+_Space = cst.BaseParenthesizableWhitespace
+
+
+def _joint(before: _Space, closing: _Space) -> tuple[_Space, _Space]:
+    """(space between the last argument and the new one, space behind the new one).
+
+    A comment behind the last argument stays behind it.
+    """
+    if not isinstance(closing, cst.ParenthesizedWhitespace):
+        if isinstance(before, cst.ParenthesizedWhitespace):
+            return _without_comments(before), closing
+        return cst.SimpleWhitespace(" "), closing
+    if isinstance(before, cst.ParenthesizedWhitespace):
+        joint = closing.with_changes(indent=before.indent, last_line=before.last_line)
+        return joint, _without_comments(closing)
+    if closing.first_line.comment is None:
+        return cst.SimpleWhitespace(" "), closing
+    return closing, _without_comments(closing)
+
+
+def _without_comments(space: cst.ParenthesizedWhitespace) -> cst.ParenthesizedWhitespace:
+    return space.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=())
+
+
+def _after_comma(comma: cst.Comma | cst.MaybeSentinel) -> _Space:
+    return comma.whitespace_after if isinstance(comma, cst.Comma) else cst.SimpleWhitespace("")

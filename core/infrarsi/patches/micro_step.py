@@ -82,7 +82,8 @@ class MicroStep:
         for level in reversed(self.levels):
             for statement in reversed(level.before):
                 bound = stores(statement)
-                if not bound & needed:
+                is_definition = isinstance(statement, cst.FunctionDef | cst.ClassDef)
+                if is_definition or not bound & needed:
                     continue
                 found.append((level, statement))
                 if isinstance(statement, cst.SimpleStatementLine):

@@ -7,6 +7,8 @@ import libcst as cst
 from infrarsi.patches.micro_step import MicroStep
 from infrarsi.patches.syntax import argument, calls, code_of, dotted, loads, method, stores, walk
 
+_HOLDERS = ("self", "args", "cfg", "config", "conf", "opt", "hparams", "params")
+
 
 def device_type(step: MicroStep, torch: str) -> str:
     """An expression for `torch.autocast(device_type=...)`, valid where the micro-step stands.
@@ -21,7 +23,7 @@ def device_type(step: MicroStep, torch: str) -> str:
         if literal is not None:
             return f'"{literal}"'
         name = dotted(use)
-        if name is None or name.partition(".")[0] not in visible or name.endswith(".device"):
+        if name is None or not _is_reachable(name, visible):
             continue
         values = _assigned(step, name)
         literals = {_literal_type(value) for value in values}
@@ -42,6 +44,12 @@ def _device_uses(step: MicroStep) -> Iterator[cst.BaseExpression]:
                 yield device
             elif step.module.names.full(call.func) == "torch.set_default_device":
                 yield call.args[0].value
+
+
+def _is_reachable(name: str, visible: set[str]) -> bool:
+    """Whether the name can be read at the micro-step; a tensor's `.device` may not be there."""
+    head, _, rest = name.partition(".")
+    return head in visible and (rest != "device" or head in _HOLDERS)
 
 
 def _literal_type(node: cst.BaseExpression) -> str | None:
