@@ -57,7 +57,7 @@ class Surroundings:
             daemon_environment=self.environment,
             ledger=JournalledLedger(self.journal),
             readable=(self.store.path, *map(Path, host.readable)),
-            hash_key=self._hash_key(request.id),
+            hash_key=self._hash_key(request.lock.digest),
         )
         trees = Trees(self.store, self.state.trees(request.id))
         return Context(request, self.journal, Runs(site), trees, stop, time.time)
@@ -70,12 +70,12 @@ class Surroundings:
         for run in runs.iterdir() if runs.is_dir() else ():
             remove_folder(run / "evidence")
 
-    def _hash_key(self, campaign: str) -> str:
-        """One key for all runs of a campaign, also over restarts, unknown before it starts."""
-        known = self.journal.memo(campaign, _HASH_KEY)
+    def _hash_key(self, contract: str) -> str:
+        """One key for all runs under a contract, so that doctor's rows compare with a trial's."""
+        known = self.journal.memo(contract, _HASH_KEY)
         if known is None:
             known = secrets.token_hex(16)
-            self.journal.keep(campaign, _HASH_KEY, known)
+            self.journal.keep(contract, _HASH_KEY, known)
         return known
 
 
