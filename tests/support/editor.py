@@ -26,6 +26,7 @@ class Editor:
     """One client session. `published` is every push in order; `progress` every progress value."""
 
     client: LanguageClient
+    capabilities: types.ServerCapabilities = field(default_factory=types.ServerCapabilities)
     published: list[types.PublishDiagnosticsParams] = field(default_factory=list)
     progress: list[types.ProgressParams] = field(default_factory=list)
     registrations: list[types.Registration] = field(default_factory=list)
@@ -152,13 +153,14 @@ async def start_editor(
     register_lsp_features(client, {**DEFAULT_CLIENT_FEATURES, **_features(editor)})
     await client.start_io(*SERVER, cwd=root, env={**os.environ, **(environ or {})})
     try:
-        await client.initialize_session(
+        initialized = await client.initialize_session(
             types.InitializeParams(
                 capabilities=capabilities or client_capabilities("visual-studio-code"),
                 root_uri=root.as_uri(),
                 initialization_options=options,
             )
         )
+        editor.capabilities = initialized.capabilities
         yield editor
         await client.shutdown_session()
     finally:

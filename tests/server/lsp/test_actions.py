@@ -99,7 +99,20 @@ async def test_a_fix_is_refused_once_another_file_changed_on_disk(
     editor.open(train, train.read_text().replace("ACCUM = 8  #", "ACCUM = settings.ACCUM  #"))
     editor.replace(train, "MICRO_BATCH = 4", "MICRO_BATCH = 2")
     actions = await editor.fixes(train, await editor.diagnostics(train, has_w101))
-    settings.write_text("LR = 1e-3\nACCUM = 9\n")
+    settings.write_text("LR = 1e-3\nACCUM = 8 * 2\n")
+    with pytest.raises(JsonRpcException, match="changed since"):
+        await editor.client.code_action_resolve_async(titled(actions, "Accumulate 16"))
+
+
+async def test_a_fix_for_another_file_is_refused_once_its_cause_is_gone(
+    editor: Editor, project: Path
+) -> None:
+    train, settings = project / "train.py", project / "settings.py"
+    settings.write_text("LR = 1e-3\nACCUM = 8\n")
+    editor.open(train, train.read_text().replace("ACCUM = 8  #", "ACCUM = settings.ACCUM  #"))
+    editor.replace(train, "MICRO_BATCH = 4", "MICRO_BATCH = 2")
+    actions = await editor.fixes(train, await editor.diagnostics(train, has_w101))
+    editor.replace(train, "MICRO_BATCH = 2", "MICRO_BATCH = 4")
     with pytest.raises(JsonRpcException, match="changed since"):
         await editor.client.code_action_resolve_async(titled(actions, "Accumulate 16"))
 

@@ -24,6 +24,18 @@ def is_clean(found: Diagnostics) -> bool:
     return not found
 
 
+async def knock(editor: Editor, path: Path) -> None:
+    """A round trip that waits for no reading."""
+    top = types.Position(line=0, character=0)
+    await editor.client.text_document_code_action_async(
+        types.CodeActionParams(
+            text_document=types.TextDocumentIdentifier(uri=path.as_uri()),
+            range=types.Range(start=top, end=top),
+            context=types.CodeActionContext(diagnostics=[], only=[types.CodeActionKind.Refactor]),
+        )
+    )
+
+
 async def test_an_untouched_file_has_no_findings(editor: Editor, project: Path) -> None:
     train = project / "train.py"
     editor.open(train)
@@ -70,6 +82,9 @@ async def test_columns_are_counted_in_utf16_behind_an_astral_character(
 
 
 async def test_a_form_feed_does_not_shift_the_mark(editor: Editor, project: Path) -> None:
+    sync = editor.capabilities.text_document_sync
+    assert isinstance(sync, types.TextDocumentSyncOptions)
+    assert sync.change == types.TextDocumentSyncKind.Full, "pygls counts a form feed as a line"
     train = project / "train.py"
     editor.open(train, "\x0c\n" + train.read_text())
     editor.replace(train, "MICRO_BATCH = 4", "MICRO_BATCH = 2")
@@ -105,6 +120,20 @@ async def test_only_the_newest_version_is_published(editor: Editor, project: Pat
     await editor.diagnostics(train, has_w101)
     versions = [p.version for p in editor.published[seen:] if p.uri == train.as_uri()]
     assert versions == [version]
+
+
+async def test_what_was_computed_from_an_older_text_is_never_published(
+    editor: Editor, project: Path
+) -> None:
+    train = project / "train.py"
+    long = train.read_text() + "".join(f"def f{n}(x):\n    return [x, {n}]\n" for n in range(3000))
+    editor.open(train, long.replace("MICRO_BATCH = 4", "MICRO_BATCH = 2"))
+    for n in range(20):
+        await knock(editor, train)
+        newest = editor.change(train, f"{long}# {n}\n")
+    await editor.diagnostics(train, is_clean)
+    versions = {p.version for p in editor.published if p.uri == train.as_uri()}
+    assert versions == {newest}
 
 
 async def test_an_edit_is_marked_though_the_value_is_used_in_another_file(
