@@ -38,9 +38,9 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     pieces: list[str] = []
     position = 0
     for edit in ordered:
-        if edit.start < position:
+        if 0 <= edit.start < position:
             raise EditConflict(f"Two edits of {edit.file} overlap.", "Apply them one at a time.")
-        if text[edit.start : edit.end] != edit.old:
+        if not 0 <= edit.start <= len(text) or text[edit.start : edit.end] != edit.old:
             raise EditConflict(
                 f"{edit.file} has changed since this edit was computed.", "Compute it again."
             )
