@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infrarsi.launch import Launch
 from infrarsi.reading.configurator import apply_configurator
-from infrarsi.reading.scopes import Scope, module_scope
+from infrarsi.reading.scopes import Scope, module_scope, scope_of_file
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.syntax import SourceFile, parse_source
 
@@ -101,13 +101,14 @@ class Project:
             if text is None:
                 continue
             source = self.files[file] = parse_source(file, text)
-            self.modules[file] = module_scope(source)
-            for node in ast.walk(source.tree):
+            is_configured = file == self.launch.script and "configurator" in text
+            self.modules[file] = module_scope(source) if is_configured else scope_of_file(source)
+            for node in source.nodes:
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     queue += self.imported_files(node, file)
 
     def _calls_of(self, file: str) -> Iterator[CallSite]:
-        for node in ast.walk(self.files[file].tree):
+        for node in self.files[file].nodes:
             if isinstance(node, ast.Call):
                 yield CallSite(node, self.scope_of(file, node))
 

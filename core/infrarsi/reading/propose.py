@@ -4,7 +4,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 
-from infrarsi.contract import Fact, JobConfig, Precision, Scope, TaskContract, Workload
+from infrarsi.contract import Fact, JobConfig, Precision, Scope, TaskContract, Workload, matches
 from infrarsi.frozen import Scalar
 from infrarsi.launch import Launch, render_launch
 from infrarsi.reading.reading import Reading
@@ -57,7 +57,7 @@ def propose_contract(job: JobConfig, launch: Launch, reading: Reading) -> TaskCo
 
 
 def _with_given(reading: Reading, given: dict[str, Scalar]) -> tuple[Fact, ...]:
-    """The facts, those the user gave in the place of what was read."""
+    """The facts, with what the user gave in the place of what was read."""
     names = list(dict.fromkeys([*(fact.name for fact in reading.facts), *given]))
     facts = [
         Fact(name=name, value=given[name], given=True) if name in given else reading.fact(name)
@@ -112,13 +112,15 @@ def _prepares(file: str) -> bool:
 
 
 def _named_files(reading: Reading, sources: Sources) -> tuple[str, ...]:
-    """Files of the workspace, other than code, that a text in the job's code names."""
+    """Files of the workspace, other than code and data, that a text in the job's code names."""
     texts = {text for file in reading.files for text in _texts(sources, file)}
     code = (".py", ".pyi", ".toml", ".md", ".lock")
     return tuple(
         path
         for path in sources.paths()
-        if not path.endswith(code) and posixpath.basename(path) in texts
+        if posixpath.basename(path) in texts
+        and not path.endswith(code)
+        and not matches(path, (*_LOCKED, ".infrarsi/**"))
     )
 
 

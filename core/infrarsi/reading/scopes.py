@@ -5,6 +5,7 @@ name (`cfg.batch = 4`, `self.batch = batch`) are bindings too, under their dotte
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -76,6 +77,12 @@ def module_scope(source: SourceFile) -> Scope:
     scope = Scope(source=source, node=source.tree)
     _Collector(scope).statements(source.tree.body)
     return scope
+
+
+@functools.lru_cache(maxsize=256)
+def scope_of_file(source: SourceFile) -> Scope:
+    """The same, shared by all that read the file: treat it as frozen."""
+    return module_scope(source)
 
 
 def parameters(function: Function) -> list[tuple[str, ast.expr | None]]:

@@ -20,18 +20,23 @@ _MAX_DROPPED = 6
 
 
 class SourceFile:
-    """One file's text and tree. `broken` are the 1-based lines that had to be dropped."""
+    """One file's text and tree.
+
+    `broken` are the 1-based lines that had to be dropped; `nodes` are those of the whole tree,
+    outer ones first.
+    """
 
     def __init__(self, file: str, text: str) -> None:
         """Parse; never raises on any text."""
         self.file = file
         self.text = text
         self.tree, self.broken = _parse(_encodable(text))
-        self.parents = {
-            child: parent
-            for parent in ast.walk(self.tree)
-            for child in ast.iter_child_nodes(parent)
-        }
+        self.nodes: list[ast.AST] = [self.tree]
+        self.parents: dict[ast.AST, ast.AST] = {}
+        for parent in self.nodes:
+            for child in ast.iter_child_nodes(parent):
+                self.parents[child] = parent
+                self.nodes.append(child)
         ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
         self._starts = [0, *ends]
 
