@@ -1,6 +1,7 @@
 """A peer on a real unix socket that answers as scripted; for what a healthy daemon never does."""
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Callable, Generator
@@ -42,6 +43,8 @@ def scripted_runner(path: Path, reply: Reply) -> Generator[None]:
         with suppress(asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             method, target, _ = head.split("\r\n", 1)[0].split(" ")
+            if length := re.search(r"content-length: (\d+)", head, re.IGNORECASE):
+                await reader.readexactly(int(length[1]))
             writer.write(reply(method, target))
         writer.close()
 

@@ -18,6 +18,8 @@ _VERDICTS = {
     "not_resolved": "not resolved: the noise hides whether it is faster",
     "no_gain": "no gain",
 }
+_BEYOND_USE = 99.0
+"""Gains above 100x are not worth naming as resolvable."""
 
 
 def as_markdown(report: Report) -> str:
@@ -39,6 +41,16 @@ def describe_speedup(speedup: Speedup) -> str:
     """`1.93x [1.85, 2.02] 95%`."""
     low, high = f"{speedup.low:.2f}", f"{speedup.high:.2f}"
     return f"{format_ratio(speedup.ratio)} [{low}, {high}] {100 * speedup.level:.0f}%"
+
+
+def describe_resolvable(gain: Resolvable) -> str:
+    """`10 minutes of pairs can tell a gain of 4.1 % from noise`."""
+    frac = gain.gain_frac
+    if frac is None or frac > _BEYOND_USE:
+        least = "no gain"
+    else:
+        least = f"a gain of {format_frac(frac) if frac < 1 else format_ratio(1 + frac)}"
+    return f"{gain.minutes:g} minutes of pairs can tell {least} from noise"
 
 
 def _headline(report: Report) -> Iterator[str]:
@@ -105,14 +117,7 @@ def _calibration(report: Report) -> Iterator[str]:
     peaks = ", ".join(format_bytes(peak) for peak in measured.peak_mem_bytes)
     yield f"- peak memory by rank: {peaks}"
     yield f"- noise of a process pair: {format_frac(measured.pair_log_sd)}"
-    yield from (f"- {_resolvable(gain)}" for gain in measured.resolvable)
-
-
-def _resolvable(gain: Resolvable) -> str:
-    if gain.gain_frac is None:
-        return f"{gain.minutes:g} minutes of pairs can tell no gain from noise"
-    least = format_frac(gain.gain_frac)
-    return f"{gain.minutes:g} minutes of pairs can tell a gain of {least} from noise"
+    yield from (f"- {describe_resolvable(gain)}" for gain in measured.resolvable)
 
 
 def _promotion(promoted: ReportedPromotion) -> Iterator[str]:

@@ -10,11 +10,12 @@ import typer
 
 from infrarsi.errors import UsageError
 from infrarsi.report.findings import as_text
-from infrarsi.report.markdown import describe_speedup
+from infrarsi.report.markdown import describe_resolvable, describe_speedup
 from infrarsi.report.model import Report
 from infrarsi.units import format_bytes, format_frac, format_seconds
 from infrarsi.wire.messages import Budget, CampaignView
 from infrarsi_server.cli import options
+from infrarsi_server.cli.answers import StopAnswer
 from infrarsi_server.cli.output import say, write_json, write_lines
 from infrarsi_server.cli.watching import (
     current_state,
@@ -170,7 +171,7 @@ def _stop(campaign: str, *, as_json: bool) -> int:
     with need_runner(current_state()) as runner:
         view = runner.stop(campaign)
     if as_json:
-        write_json({"campaign": view.id, "state": view.state})
+        write_json(StopAnswer(campaign=view.id, state=view.state))
     else:
         say(f"Campaign {view.id} is asked to stop. What it measured is kept.")
     return 0
@@ -229,9 +230,7 @@ def _doctor_lines(report: DoctorReport) -> Iterator[str]:
         f"{name} {format_frac(seconds / profile.step_time_s)}" for name, seconds in shares.items()
     )
     yield f"peak memory {', '.join(format_bytes(peak) for peak in measured.peak_mem_bytes)}"
-    for gain in measured.resolvable:
-        least = "no gain" if gain.gain_frac is None else f"a gain of {format_frac(gain.gain_frac)}"
-        yield f"{gain.minutes:g} minutes of pairs can tell {least} from noise"
+    yield from map(describe_resolvable, measured.resolvable)
     for line in profile.lines[:10]:
         yield f"  {line.file}:{line.line}  {format_seconds(line.seconds_per_step)}  {line.phase}"
     yield from as_text(report.hints).splitlines()

@@ -1,6 +1,5 @@
 """`infrarsi estimate`, `bank`, `lsp` and `mcp`."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ import typer
 
 from infrarsi.errors import UsageError
 from infrarsi_server.cli import options
+from infrarsi_server.cli.answers import BankList
 from infrarsi_server.cli.output import say, write_json
 from infrarsi_server.operations.estimate import estimate_lines
 
@@ -32,7 +32,7 @@ def estimate(
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{job} cannot be read: {error}.", "Name a file of JSON lines.") from error
     for answer in estimate_lines(lines):
-        sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
+        sys.stdout.write(answer.model_dump_json() + "\n")
     return 0
 
 
@@ -53,7 +53,7 @@ def mcp() -> int:
 def bank_list(as_json: options.Json = False) -> int:
     """List what is recorded."""
     if as_json:
-        write_json({"receipts": []})
+        write_json(BankList())
     else:
         say("Nothing is recorded: the experience bank is not built yet.")
     return 0

@@ -10,6 +10,7 @@ from rich.console import Console
 from infrarsi.errors import InfraRSIError
 from infrarsi.frozen import Frozen
 from infrarsi.report.printable import printable
+from infrarsi_server.cli.answers import ErrorAnswer, Told
 
 
 def write_json(content: Frozen | dict[str, Any]) -> None:
@@ -34,7 +35,7 @@ def write_error(error: InfraRSIError, *, as_json: bool) -> None:
     """What was wrong and what to do, and the same as JSON where that was asked for."""
     say(f"error: {error.what}", *([f"       {error.do}"] if error.do else []))
     if as_json:
-        write_json({"error": {"what": error.what, "do": error.do}})
+        write_json(ErrorAnswer(error=Told(what=error.what, do=error.do)))
 
 
 def stderr_console() -> Console:

@@ -50,19 +50,21 @@ def init(
 ) -> int:
     """Read the training job and write infrarsi.toml."""
     proposal = propose_init(folder, launch, python, os.environ, Path.cwd())
-    if not as_json:
+    if proposal.text is not None and not yes and not as_json and is_interactive():
         write_lines(_understood(proposal.result))
-    asks = proposal.text is not None and not yes and not as_json and is_interactive()
-    if asks and not typer.confirm(f"Write {proposal.result.config}?", default=True, err=True):
-        say("Nothing was written.")
-        return 0
-    result = proposal.write()
-    if as_json:
-        write_json(result)
+        if not typer.confirm(f"Write {proposal.result.config}?", default=True, err=True):
+            say("Nothing was written.")
+            return 0
+        result = proposal.write()
     else:
-        path = Path(result.root, result.config)
-        did = f"Wrote {path}." if result.written else f"{path} is up to date."
-        say(did, "Edit it where a guess is wrong, then run: infrarsi lock")
+        result = proposal.write()
+        if as_json:
+            write_json(result)
+            return 0
+        write_lines(_understood(result))
+    path = Path(result.root, result.config)
+    did = f"Wrote {path}." if result.written else f"{path} is up to date."
+    say(did, "Edit it where a guess is wrong, then run: infrarsi lock")
     return 0
 
 

@@ -1,5 +1,6 @@
 """Campaigns as the user's side sees them: start, follow, find, end."""
 
+import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from infrarsi_server.runner_process import need_runner
 from infrarsi_server.workspace.interpreter import editable_roots, resolve_python
 from infrarsi_server.workspace.root import find_repository, need_repository
 from infrarsi_server.workspace.snapshots import campaign_snapshot, snapshot_workspace
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,11 @@ def start_campaign(
         UsageError: no repository, no lock, or no interpreter.
         RunnerError: the runner refuses or is gone.
     """
+    if not _ID.fullmatch(wish.id):
+        raise UsageError(
+            f"`{wish.id}` cannot be a campaign's id.",
+            "Use up to 64 letters, digits, dashes and underscores.",
+        )
     lock = project.lock(wish.job)
     job = project.job(wish.job)
     python = resolve_python(project.root, job.python, environ)

@@ -2,32 +2,66 @@
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from pydantic import RootModel, ValidationError
+
 from infrarsi.errors import InfraRSIError
+from infrarsi.frozen import Frozen
 
 _NOT_BUILT = "Analytic estimates are not built yet."
 
 
-def estimate_lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+class Bounds(Frozen):
+    """A value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Estimate(Frozen):
+    """What is expected of one described job. `omitted` names what the model leaves out."""
+
+    step_time_s: Bounds
+    tokens_per_s_per_gpu: Bounds
+    mfu_frac: Bounds
+    peak_mem_gib: Bounds
+    p_fit: float
+    memory_terms_gib: dict[str, float]
+    omitted: tuple[str, ...]
+
+
+class Unanswered(Frozen):
+    """Why a line has no estimate."""
+
+    error: str
+
+
+class EstimateLine(RootModel[Estimate | Unanswered]):
+    """One line of the answer."""
+
+
+def estimate_lines(lines: Iterable[str]) -> Iterator[EstimateLine]:
     """One answer for each line that is not blank; what cannot be answered is an `error`."""
     for line in lines:
         if line.strip():
-            yield _estimate_line(line)
+            yield EstimateLine(_estimate_line(line))
 
 
-def _estimate_line(line: str) -> dict[str, Any]:
+def _estimate_line(line: str) -> Estimate | Unanswered:
     try:
         job = json.loads(line)
     except ValueError as error:
-        return {"error": f"Not a JSON object: {error}."}
+        return Unanswered(error=f"Not JSON: {error}.")
     if not isinstance(job, dict):
-        return {"error": "Not a JSON object."}
-    estimate = getattr(importlib.import_module("infrarsi.estimate"), "estimate_job", None)
+        return Unanswered(error="Not a JSON object.")
+    module = importlib.import_module("infrarsi.estimate")
+    estimate: Callable[[object], dict[str, Any]] | None = getattr(module, "estimate_job", None)
     if estimate is None:
-        return {"error": _NOT_BUILT}
+        return Unanswered(error=_NOT_BUILT)
     try:
-        return estimate(job)
-    except InfraRSIError as error:
-        return {"error": str(error)}
+        return Estimate.model_validate_json(json.dumps(estimate(job)))
+    except (InfraRSIError, ValidationError) as error:
+        return Unanswered(error=str(error))

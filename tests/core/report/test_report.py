@@ -7,11 +7,12 @@ from infrarsi.edits import Edit, apply_edits
 from infrarsi.place import Place
 from infrarsi.reading.reading import Problem
 from infrarsi.report.findings import as_github, as_text, finding, findings, problem_text
-from infrarsi.report.markdown import as_markdown
+from infrarsi.report.markdown import as_markdown, describe_resolvable
 from infrarsi.report.model import Report, build_report
 from infrarsi.report.outcomes import describe_outcome, describe_setting
 from infrarsi.report.printable import fenced, one_line, printable
 from infrarsi.report.sarif import as_sarif
+from infrarsi.wire.results import Resolvable
 
 PLACE = Place(file="a b,c.py", line=3, column=5, end_line=3, end_column=9)
 
@@ -168,3 +169,16 @@ def test_sarif_points_each_result_at_its_rule() -> None:
 def test_a_problem_is_one_line_with_its_place() -> None:
     assert problem_text(Problem(what="cannot\nread", place=PLACE)) == "a b,c.py:3:5: cannot read"
     assert problem_text(Problem(what="x")) == "x"
+
+
+def test_what_the_noise_lets_through_reads_as_percent_or_ratio() -> None:
+    told = [
+        describe_resolvable(Resolvable(minutes=8, gain_frac=frac)).split(" tell ")[1]
+        for frac in (0.041, 3.0, 15000.0, None)
+    ]
+    assert told == [
+        "a gain of 4.1 % from noise",
+        "a gain of 4.00x from noise",
+        "no gain from noise",
+        "no gain from noise",
+    ]
