@@ -87,11 +87,13 @@ def _nearest(module: Module, binding: Binding, found: Sequence[cst.CSTNode]) -> 
     if place is None:
         return None
     starts = _starts(module)
-    ranked = sorted(
-        found,
-        key=lambda n: (abs(starts[n][0] - place.line), abs(starts[n][1] + 1 - place.column)),
-    )
-    return ranked[0]
+
+    def distance(node: cst.CSTNode) -> tuple[int, int]:
+        line, column = starts[node]
+        return abs(line - place.line), abs(column + 1 - place.column)
+
+    first, second = sorted(found, key=distance)[:2]
+    return None if distance(first) == distance(second) else first
 
 
 def _at_place(module: Module, binding: Binding) -> list[cst.CSTNode]:

@@ -4,6 +4,8 @@ Only what differs from the user's start is changed. Setting knobs go through the
 found afresh in the text by name, then the patches are applied on top. Leaves out writing files.
 """
 
+import inspect
+
 from infrarsi.edits import Edit, diff_texts
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.knobs import Binding, Candidate, Knob, Space
@@ -11,7 +13,7 @@ from infrarsi.launch import Launch
 from infrarsi.patches.binding import set_argument, set_argument_default, set_constant
 from infrarsi.patches.catalogue import compose, recipe_named
 from infrarsi.patches.overlay import Overlay
-from infrarsi.patches.recipe import Declined
+from infrarsi.patches.recipe import Declined, Recipe
 from infrarsi.reading.sources import Sources
 from infrarsi.wire.results import PromotionPart
 
@@ -61,7 +63,7 @@ def describe(candidate: Candidate, space: Space) -> tuple[PromotionPart, ...]:
             continue
         value = candidate.setting[knob.name]
         recipe = recipe_named(knob.name) if knob.kind == "patch" else None
-        why = _why_setting(knob, value) if recipe is None else f"{recipe.title}."
+        why = _why_setting(knob, value) if recipe is None else _first_sentence(recipe)
         parts.append(PromotionPart(knob=knob.name, value=value, why=why))
     return tuple(parts)
 
@@ -108,8 +110,20 @@ def _rewritten(binding: Binding, value: Scalar, overlay: Overlay) -> str | Decli
     return write(binding, text, value)
 
 
+_WHY = {
+    "micro_batch": "{value} rows a micro-step instead of {default}; rows a step stay the same.",
+    "threads": "{value} threads a process instead of {default} (0: as many as the library takes).",
+    "workers": "{value} loader workers instead of {default}; the rows and their order stay.",
+}
+
+
 def _why_setting(knob: Knob, value: Scalar) -> str:
-    return f"{knob.name} is {value} instead of {knob.default}; the work per step is the same."
+    words = _WHY.get(knob.role, "{name} is {value} instead of {default}.")
+    return words.format(name=knob.name, value=value, default=knob.default)
+
+
+def _first_sentence(recipe: Recipe) -> str:
+    return (inspect.getdoc(type(recipe)) or recipe.title).partition("\n")[0]
 
 
 def _edits(sources: Sources, overlay: Overlay) -> tuple[Edit, ...]:

@@ -1,7 +1,7 @@
 """Edits: what `diff_texts` computes, `apply_edits` turns back into the text, or refuses whole."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infrarsi.edits import Edit, apply_edits, diff_texts
@@ -12,6 +12,7 @@ TEXTS = st.text(alphabet="ab\n\r\x0c\u2028é", max_size=40)
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "a\r\n", "b"]), max_size=12).map("".join)
 
 
+@settings(deadline=None)
 @given(TEXTS | LINES, TEXTS | LINES)
 def test_applying_a_diff_gives_the_other_text(before: str, after: str):
     edits = diff_texts("train.py", before, after)
@@ -19,11 +20,13 @@ def test_applying_a_diff_gives_the_other_text(before: str, after: str):
     assert all(edit.old != edit.new and edit.file == "train.py" for edit in edits)
 
 
+@settings(deadline=None)
 @given(LINES)
 def test_equal_texts_have_no_edits(text: str):
     assert diff_texts("train.py", text, text) == ()
 
 
+@settings(deadline=None)
 @given(LINES, LINES)
 def test_edits_can_be_turned_around(before: str, after: str):
     forward = diff_texts("train.py", before, after)
@@ -36,6 +39,7 @@ def test_edits_can_be_turned_around(before: str, after: str):
     assert apply_edits(after, backward) == before
 
 
+@settings(deadline=None)
 @given(LINES, LINES, st.randoms(use_true_random=False))
 def test_the_order_edits_come_in_does_not_matter(before: str, after: str, random):
     edits = list(diff_texts("train.py", before, after))
@@ -43,6 +47,7 @@ def test_the_order_edits_come_in_does_not_matter(before: str, after: str, random
     assert apply_edits(before, edits) == after
 
 
+@settings(deadline=None)
 @given(LINES, LINES, LINES)
 def test_edits_of_another_text_are_refused_or_their_lines_are_the_same(a: str, b: str, c: str):
     edits = diff_texts("train.py", a, b)
