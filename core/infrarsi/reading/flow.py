@@ -146,13 +146,13 @@ class _Tracer:
             self.flow.fetches.append(Fetch(event.value, scope, event.node))
             self.expression(event.value, scope)
 
-    def _events(self, name: ast.Name, scope: Scope) -> Iterator[tuple[Event, Scope]]:
+    def _events(self, name: str, scope: Scope) -> Iterator[tuple[Event, Scope]]:
         """The bindings of a name within the step, on into the callers for parameters."""
         for around in scope.around():
-            events = around.events.get(name.id, [])
+            events = around.events.get(name, [])
             for event in events:
                 if event.kind == "parameter":
-                    yield from self._arguments(name.id, around)
+                    yield from self._arguments(name, around)
                 elif self.training.holds(around, event.node):
                     yield event, around
             if events:
@@ -167,7 +167,7 @@ class _Tracer:
                 continue
             given = argument.expression
             if isinstance(given, ast.Name):
-                yield from self._events(given, site.scope)
+                yield from self._events(given.id, site.scope)
             else:
                 yield Event(name, "assign", given, (0, 0), given), site.scope
 
@@ -198,12 +198,13 @@ def _calls(node: ast.expr) -> Iterator[ast.Call]:
     return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
 
 
-def _names(node: ast.expr) -> Iterator[ast.Name]:
-    return (
-        inner
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
-    )
+def _names(node: ast.expr) -> Iterator[str]:
+    """The names an expression reads, those of attributes dotted (`self.loss`)."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Load):
+            name = dotted(inner)
+            if name is not None:
+                yield name
 
 
 def _counts(node: ast.expr) -> bool:

@@ -17,6 +17,7 @@ from infrarsi.reading.values import (
     Symbol,
     Unknown,
     Value,
+    same_value,
 )
 
 if TYPE_CHECKING:
@@ -179,7 +180,34 @@ def _inherited(evaluator: "Evaluator", instance: Instance, name: str) -> Value:
             found = member(evaluator, Instance(value, instance.call, instance.frame), name)
             if not isinstance(found, Bound):
                 return found
-    return Bound(instance, name)
+    return _set_outside(evaluator, instance, name) or Bound(instance, name)
+
+
+def _set_outside(evaluator: "Evaluator", instance: Instance, name: str) -> Value | None:
+    """What functions that hold the object assign to it: first the one that makes it."""
+    writes = [
+        (scope, path)
+        for scope, path in evaluator.project.attribute_writes.get(name, [])
+        if path.count(".") == 1 and not path.startswith("self.") and instance.call is not None
+    ]
+    holders = [
+        (scope, path)
+        for scope, path in writes
+        if same_value(evaluator.name(path.partition(".")[0], evaluator.frame(scope)), instance)
+    ]
+    if len(holders) > 2:
+        return Unknown(f"`{name}` is set in several places")
+    holders.sort(key=lambda held: not _returns(held[0], held[1].partition(".")[0]))
+    value: Value | None = None
+    for scope, path in holders:
+        value = evaluator.fold(scope.events[path], evaluator.frame(scope), None, initial=value)
+    return value
+
+
+def _returns(scope: Scope, name: str) -> bool:
+    return any(
+        isinstance(event.value, ast.Name) and event.value.id == name for event in scope.returns
+    )
 
 
 def _field(evaluator: "Evaluator", instance: Instance, name: str) -> Value | None:

@@ -35,8 +35,8 @@ _DEFAULTS: dict[str, dict[str, float | str]] = {
 """torch's own defaults, from the signatures in `torch.optim`."""
 
 
-def find_optimizer(evaluator: Evaluator, training: Training | None) -> Made | None:
-    """How the stepped optimizer is made; the first one made where that cannot be followed."""
+def find_optimizers(evaluator: Evaluator, training: Training | None) -> tuple[Made, ...]:
+    """How the stepped optimizer is made; all that are made where that cannot be followed."""
     for site in training.steps if training is not None else ():
         frame = evaluator.frame(site.scope)
         receiver = site.call.func
@@ -44,18 +44,24 @@ def find_optimizer(evaluator: Evaluator, training: Training | None) -> Made | No
         for expression in [*candidates, *site.call.args]:
             value = evaluator.value(expression, frame)
             if isinstance(value, Made) and _is_optimizer(value.callee):
-                return value
+                return (value,)
+    made: list[Made] = []
     for site in evaluator.project.calls:
         callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
         if isinstance(callee, Symbol) and _is_optimizer(callee.name):
-            return Made(callee.name, site.call, evaluator.frame(site.scope))
-    return None
+            made.append(Made(callee.name, site.call, evaluator.frame(site.scope)))
+    return tuple(made)
 
 
-def optimizer_facts(evaluator: Evaluator, made: Made | None) -> Iterator[tuple[str, Value]]:
+def optimizer_facts(
+    evaluator: Evaluator, optimizers: tuple[Made, ...]
+) -> Iterator[tuple[str, Value]]:
     """`optimizer`, `lr`, `weight_decay` and `betas`."""
+    made = optimizers[0] if len(optimizers) == 1 else None
     if made is None:
         reason = "no optimizer is made in plain sight"
+        if optimizers:
+            reason = f"{len(optimizers)} optimizers are made"
         yield "optimizer", Unknown(reason)
         for name in ("lr", "weight_decay"):
             guess = spelled(evaluator, name)
@@ -68,7 +74,10 @@ def optimizer_facts(evaluator: Evaluator, made: Made | None) -> Iterator[tuple[s
         default = _DEFAULTS.get(name, {}).get(argument)
         given = argument_named(made.call, argument, position)
         if given is not None:
-            yield argument, _plain(evaluator.named(given, made.frame, argument))
+            value = _plain(evaluator.named(given, made.frame, argument))
+            if isinstance(value, Known) and value.place is None:
+                value = Known(value.value, value.origins, made.frame.scope.source.place(given))
+            yield argument, value
         elif (grouped := _in_groups(evaluator, made, argument)) is not None:
             yield argument, grouped
         elif any(keyword.arg is None for keyword in made.call.keywords):

@@ -47,6 +47,13 @@ class Project:
             scope.node: scope for module in self.modules.values() for scope in _all_scopes(module)
         }
         self.calls = [site for file in self.files for site in self._calls_of(file)]
+        self.attribute_writes: dict[str, list[tuple[Scope, str]]] = {}
+        for scope in self.scopes.values():
+            for path in scope.events:
+                if "." in path:
+                    self.attribute_writes.setdefault(path.rpartition(".")[2], []).append(
+                        (scope, path)
+                    )
         self.calls_by_name: dict[str, list[CallSite]] = {}
         for site in self.calls:
             self.calls_by_name.setdefault(site.name, []).append(site)

@@ -13,7 +13,7 @@ from infrarsi.reading.find_knobs import find_knobs
 from infrarsi.reading.numerics import loss_fact, parameters_fact, precision_fact
 from infrarsi.reading.optimization import (
     clip_fact,
-    find_optimizer,
+    find_optimizers,
     optimizer_facts,
     seed_fact,
     updates_fact,
@@ -72,7 +72,7 @@ def _values(evaluator: Evaluator, work: StepWork) -> Iterator[tuple[str, Value]]
     yield "global_batch", global_batch
     yield "seq_len", work.seq_len
     yield "tokens_per_step", _tokens(global_batch, work.seq_len)
-    yield from optimizer_facts(evaluator, find_optimizer(evaluator, work.training))
+    yield from optimizer_facts(evaluator, find_optimizers(evaluator, work.training))
     yield "clip", clip_fact(evaluator, work.training)
     parameters, _ = parameters_fact(evaluator)
     yield "precision", precision_fact(evaluator, work, parameters)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.aliases import normalise, rank_alias
 from infrarsi.reading.cadence import always, divisor
 from infrarsi.reading.calls import arguments_record
 from infrarsi.reading.evaluate import Evaluator
@@ -127,7 +127,7 @@ def _by_spelling(evaluator: Evaluator, canonical: str, what: str) -> Value:
     if value is None:
         return Unknown(f"{what} is not written in a way that is understood")
     origin = value.direct()
-    generic = origin is None or origin.name.lower().lstrip("-") in _GENERIC
+    generic = origin is None or normalise(origin.name) in _GENERIC
     return Unknown(f"{what} is only guessed from a name") if generic else value
 
 

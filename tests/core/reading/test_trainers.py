@@ -52,6 +52,10 @@ WORK = ("micro_batch", "accumulation", "world_size", "global_batch", "seq_len")
         ("python split_rows.py", (8, 4, 1, 32, 64)),
         ("python chunked.py", (8, 8, 1, 64, 32)),
         ("python package/train.py", (8, 2, 1, 16, 32)),
+        ("python nested_config.py", (32, 1, 1, 32, None)),
+        ("python accelerated.py --gradient_accumulation_steps 4", (8, 4, 1, 32, None)),
+        ("torchrun --nproc-per-node 2 tokens.py", (32, 4, 2, 256, 2048)),
+        ("torchrun --nproc-per-node 2 local_names.py", (32, 1, 2, 64, 64)),
     ],
 )
 def test_the_work_of_a_step(launch: str, work: tuple[int, ...]):
@@ -95,6 +99,15 @@ def test_the_work_of_a_step(launch: str, work: tuple[int, ...]):
             {"optimizer": "Adam", "lr": 1e-3, "clip": 0.5, "loss": "CrossEntropyLoss", "seed": 0},
         ),
         ("python split_rows.py", {"clip": "none", "updates": 100, "precision": "fp32"}),
+        (
+            "python nested_config.py",
+            {"optimizer": "AdamW", "lr": 3e-4, "betas": "(0.9, 0.95)", "clip": 1.0, "seed": None},
+        ),
+        (
+            "python accelerated.py --seed 3",
+            {"weight_decay": 0.0, "lr": 5e-5, "seed": 3, "precision": "bf16", "updates": 100},
+        ),
+        ("torchrun --nproc-per-node 2 tokens.py", {"optimizer": None, "updates": 1001}),
         (
             "python package/train.py",
             {"precision": "bf16", "parameters": "fp32", "loss": "mse_loss", "updates": 100},
