@@ -3,7 +3,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from infrarsi.wire.probe import ProbeConfig
+from probe_jobs import run_job
+
+from infrarsi.wire.probe import ProbeConfig, RankEvidence
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> RankEvidence:
+    """The naive job on one rank: four micro-steps of two rows."""
+    folder = tmp_path_factory.mktemp("reference") / "evidence"
+    settings = ProbeConfig(mode="timed", evidence_dir=str(folder), warmup_steps=1, window_steps=3)
+    end = run_job(settings)
+    assert end.code == 0, end.output
+    return end.evidence[0]
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from infrarsi.wire.probe import ProbeConfig, ProbeFailure
 from probe_jobs import JobEnd, Runner, read_evidence, run_job, start_job
+
+from infrarsi.wire.probe import ProbeConfig, ProbeFailure
 
 pytestmark = pytest.mark.live
 Make = Callable[..., ProbeConfig]

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from infrarsi.wire.probe import ProbeConfig
 from probe_jobs import ENTER, probe_environment, read_evidence
+
+from infrarsi.wire.probe import ProbeConfig
 
 SHOW = "import sys; print(sorted(m for m in sys.modules if 'infrarsi' in m), sys.path)"
 

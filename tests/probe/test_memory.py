@@ -1,5 +1,6 @@
 import pytest
 import torch
+
 from infrarsi_probe import memory
 
 MESSAGES = [

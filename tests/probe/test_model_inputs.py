@@ -1,4 +1,5 @@
 import torch
+
 from infrarsi_probe.model_inputs import ModelInputs, argument_names, named_tensors
 
 IDS = torch.zeros(3, 5, dtype=torch.int64)

@@ -4,8 +4,9 @@ import ast
 import sys
 from pathlib import Path
 
-import infrarsi_probe
 import pytest
+
+import infrarsi_probe
 
 FOLDER = Path(infrarsi_probe.__file__).parent
 FILES = sorted(FOLDER.rglob("*.py"))

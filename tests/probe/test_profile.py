@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from infrarsi.wire.probe import FlopCount, ProbeConfig, Profile
 from probe_jobs import TRAIN, run_job
+
+from infrarsi.wire.probe import FlopCount, ProbeConfig, Profile
 
 pytestmark = pytest.mark.live
 Make = Callable[..., ProbeConfig]
@@ -36,8 +37,8 @@ PLANTED = {"data": 0.04, "forward": 0.03, "backward": 0.05, "optimizer": 0.06, "
 
 
 def test_a_delay_in_each_phase_is_found_there(config: Make):
-    span = {"file": str(TRAIN), "phase": "data"}
-    span["first_line"] = span["last_line"] = line_of("ids, targets = next(stream)")
+    fetch = line_of("ids, targets = next(stream)")
+    span = {"file": str(TRAIN), "phase": "data", "first_line": fetch, "last_line": fetch}
     sleep = ",".join(f"{phase}={seconds}" for phase, seconds in PLANTED.items())
     profile = profiled(
         config, "--micro", "8", "--sleep", sleep + ",loss=0.03", spans=(span,), window_steps=6
@@ -51,15 +52,11 @@ def test_a_delay_in_each_phase_is_found_there(config: Make):
     assert {c.phase for c in slow} == set(PLANTED)
 
 
-def test_a_loader_s_delay_is_data_without_any_span(config: Make):
-    sleep = ("--sleep", "loader=0.02")
-    profile = profiled(config, "--micro", "8", "--loader", "0", *sleep, window_steps=4)
-    assert profile.data_s >= 0.95 * 8 * 0.02
-
-
-def test_a_reduction_that_the_job_waits_for_is_exposed_communication(config: Make):
-    arguments = ("--wrap", "ddp", "--micro", "4", "--sleep", "communication=0.08")
+def test_exposed_reduction_is_communication_and_a_loader_is_data_without_spans(config: Make):
+    sleep = ("--sleep", "communication=0.08,loader=0.01")
+    arguments = ("--wrap", "ddp", "--micro", "4", "--loader", "0", *sleep)
     profile = profiled(config, *arguments, ranks=2, window_steps=8)
+    assert profile.data_s >= 0.95 * 4 * 0.01
     assert profile.n_steps == 4
     assert profile.communication_s > 0.06
     assert profile.backward_s < 0.06

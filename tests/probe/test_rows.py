@@ -1,4 +1,5 @@
 import torch
+
 from infrarsi_probe.rows import RowHash, hexadecimal
 
 ROWS = torch.randint(1000, (12, 33), generator=torch.Generator().manual_seed(3))

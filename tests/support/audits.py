@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from infrarsi.wire.probe import RankEvidence
 
 Tensors = dict[tuple[str, str], npt.NDArray[np.float64]]
