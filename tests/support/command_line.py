@@ -2,8 +2,10 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,3 +62,40 @@ def start_process(folder: Path, *arguments: str, state: Path) -> subprocess.Pope
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+class Terminal:
+    """A command in a process of its own whose input and error stream are a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str, state: Path) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = {
+            **os.environ,
+            "INFRARSI_STATE": str(state),
+            "TERM": "xterm",
+            "COLUMNS": "120",
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "infrarsi_server.cli.main", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=theirs,
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.seen:
+            self.seen += os.read(self._ours, 4096).decode(errors="replace")
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def end(self) -> int:
+        with suppress(OSError):
+            while more := os.read(self._ours, 4096):
+                self.seen += more.decode(errors="replace")
+        os.close(self._ours)
+        return self.process.wait(timeout=60)

@@ -15,6 +15,9 @@ Reply = Callable[[str, str], bytes]
 """Method and target to the raw bytes of one HTTP answer; the connection is then closed."""
 
 
+OPEN = b"--stays open--"
+
+
 def answer(content: Frozen | str, status: int = 200) -> bytes:
     text = content if isinstance(content, str) else content.model_dump_json()
     head = f"HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-type: application/json\r\n"
@@ -22,8 +25,11 @@ def answer(content: Frozen | str, status: int = 200) -> bytes:
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
-def stream(*bodies: tuple[int, EventBody], cut: bool = False) -> bytes:
-    """Server-sent events; with `cut` the connection breaks in the middle of a chunk."""
+def stream(*bodies: tuple[int, EventBody], cut: bool = False, ends: bool = True) -> bytes:
+    """Server-sent events.
+
+    With `cut` the connection breaks in the middle of a chunk; without `ends` it stays open.
+    """
     head = (
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n"
     )
@@ -32,6 +38,8 @@ def stream(*bodies: tuple[int, EventBody], cut: bool = False) -> bytes:
         event = Event(seq=seq, campaign="c1", at_s=float(seq), body=body)
         chunk = f"id: {seq}\r\ndata: {event.model_dump_json()}\r\n\r\n: ping\r\n\r\n"
         chunks += f"{len(chunk.encode()):x}\r\n{chunk}\r\n"
+    if not ends:
+        return f"{head}{chunks}".encode() + OPEN
     return f"{head}{chunks}{'ffff' if cut else '0'}\r\n\r\n".encode()
 
 
@@ -45,7 +53,10 @@ def scripted_runner(path: Path, reply: Reply) -> Generator[None]:
             method, target, _ = head.split("\r\n", 1)[0].split(" ")
             if length := re.search(r"content-length: (\d+)", head, re.IGNORECASE):
                 await reader.readexactly(int(length[1]))
-            writer.write(reply(method, target))
+            raw = reply(method, target)
+            writer.write(raw.removesuffix(OPEN))
+            if raw.endswith(OPEN):
+                await reader.read()
         writer.close()
 
     server = loop.run_until_complete(asyncio.start_unix_server(handle, path))

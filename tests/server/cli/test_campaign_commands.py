@@ -1,0 +1,249 @@
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import recorded_results as recorded
+from command_line import CommandLine, start_process
+from repositories import git, make_repository, write_files
+from scripted_campaign import campaign_view, scripted_campaign
+
+from infrarsi.contract import write_locks
+from infrarsi.wire.results import Speedup, VerifyResult
+
+CONFIG = '[job.main]\nlaunch = "python train.py"\npython = "/usr/bin/env"\n'
+FILES = {
+    "train.py": recorded.TRAIN,
+    "infrarsi.toml": CONFIG,
+    ".infrarsi/contract.lock.json": write_locks({"main": recorded.lock()}),
+}
+VERDICT = VerifyResult(verdict="accepted", speedup=Speedup(ratio=1.2, low=1.1, high=1.3))
+
+
+@pytest.fixture
+def job(root: Path) -> Path:
+    return make_repository(root, FILES)
+
+
+def test_doctor_says_first_what_it_will_run(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("doctor")) as scripted:
+        done = infrarsi("doctor", "--id", "c1", "--json")
+    content = done.json("doctor")
+    assert done.code == 0
+    assert content["profile"]["forward_s"] == 0.6
+    assert ("PUT", "/v1/objects") in scripted.asked
+    assert ("POST", "/v1/campaigns") in scripted.asked
+    told = done.err.splitlines()
+    assert told.index("Two runs of the baseline.") < told.index(
+        "search 1/6: micro_batch=4, about 1 min 20 s left"
+    )
+    assert "This takes about 1 min 30 s." in told
+    snapshot = git(job, "rev-parse", "refs/infrarsi/campaigns/c1")
+    assert git(job, "show", f"{snapshot}:train.py") == recorded.TRAIN.strip()
+
+
+def test_doctor_for_people_names_phases_and_lines(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    with scripted_campaign(state, campaign_view("doctor")):
+        done = infrarsi("doctor", "--id", "c1")
+    assert "step 2.00 s [1.90 s, 2.10 s]" in done.out
+    assert "backward 60.0 %" in done.out
+    assert "train.py:7  600 ms  forward" in done.out
+
+
+def test_run_shows_trials_and_answers_with_the_report(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    with scripted_campaign(state, campaign_view("run")):
+        done = infrarsi("run", "--id", "c1", "--trials", "6", "--minutes", "2", "--json")
+    content = done.json("run")
+    assert done.code == 0
+    assert content["promoted"]["speedup"]["ratio"] == 1.93
+    assert content["promoted"]["changes"][0]["line"] == 3
+    assert "trial 1: micro_batch=8: out of memory" in done.err
+    assert "(best 2.00x, 1 out of memory)" in done.err
+
+
+def test_run_without_a_promotion_is_1_where_a_finalist_stayed_open(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    with scripted_campaign(state, campaign_view("run", promoted=False)):
+        done = infrarsi("run", "--id", "c1")
+    assert done.code == 1
+    assert "nothing was promoted" in done.out
+
+
+def test_a_failed_campaign_ends_with_its_own_words_and_code(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    failed = campaign_view(
+        "doctor", "failed", what="The job crashed: exit code 7.", do="Mend it.", exit_code=2
+    )
+    with scripted_campaign(state, failed):
+        done = infrarsi("doctor", "--id", "c1", "--json")
+    assert done.code == 2
+    assert done.json("error") == {
+        "error": {"what": "The job crashed: exit code 7.", "do": "Mend it."}
+    }
+
+
+def test_a_stopped_campaign_is_no_answer(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run", "stopped")):
+        done = infrarsi("run", "--rejoin", "c1")
+    assert (done.code, "was stopped" in done.err) == (1, True)
+
+
+def test_a_campaign_can_be_stopped_and_rejoined(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    with scripted_campaign(state, campaign_view("run")) as scripted:
+        stopped = infrarsi("run", "--stop", "c1", "--json").json("run-stop")
+        assert stopped == {"campaign": "c1", "state": "finished"}
+        assert ("POST", "/v1/campaigns/c1/stop") in scripted.asked
+        assert infrarsi("run", "--rejoin", "c1", "--json").json("run")["campaign"] == "c1"
+        wrong = infrarsi("doctor", "--rejoin", "c1")
+        unknown = infrarsi("run", "--rejoin", "c9")
+    assert (wrong.code, "infrarsi run --rejoin c1" in wrong.err) == (2, True)
+    assert (unknown.code, "No such campaign." in unknown.err) == (3, True)
+
+
+def test_ctrl_c_without_a_terminal_leaves_the_campaign_running(job: Path, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run", "running")) as scripted:
+        scripted.goes_on.clear()
+        process = start_process(job, "run", "--id", "c1", "--json", state=state)
+        assert process.stderr is not None
+        said: list[str] = []
+        while "This takes about" not in "".join(said):
+            said.append(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "goes on without you" in json.loads(out)["error"]["what"]
+    assert "--rejoin c1" in err
+    assert "Traceback" not in err
+    assert ("POST", "/v1/campaigns/c1/stop") not in scripted.asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--agent", "anthropic"], "not built yet"),
+        (["run", "faster-than-light"], "not known"),
+        (["run", "--id", "../x"], "cannot be a campaign's id"),
+        (["run", "--trials", "0"], "--trials"),
+        (["run", "--job", "other"], "no job `other`"),
+        (["verify", "--before", "."], "--after"),
+        (["mcp"], "not built yet"),
+        (["bank", "export"], "not built yet"),
+        (["estimate", "--job", "none.jsonl"], "none.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_exit_code_2(
+    job: Path, infrarsi: CommandLine, state: Path, arguments: list[str], message: str
+) -> None:
+    with scripted_campaign(state, campaign_view("run")):
+        done = infrarsi(*arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_launch_line_changed_since_the_lock_is_refused(job: Path, infrarsi: CommandLine) -> None:
+    write_files(job, {"infrarsi.toml": CONFIG.replace("train.py", "train.py --fast")})
+    done = infrarsi("doctor")
+    assert (done.code, "not the locked one" in done.err) == (2, True)
+
+
+def test_no_runner_and_none_to_start_is_3(
+    job: Path, infrarsi: CommandLine, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = infrarsi("doctor", "--json")
+    assert done.code == 3
+    assert "infrarsi[runner]" in done.json("error")["error"]["do"]
+
+
+def test_verify_answers_with_verdict_and_gain(
+    job: Path, tmp_path: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    after = write_files(tmp_path / "after dir", {"train.py": recorded.TRAIN})
+    with scripted_campaign(state, campaign_view("verify", verify=VERDICT)) as scripted:
+        done = infrarsi("verify", "--before", job, "--after", after, "--id", "c1", "--json")
+    content = done.json("verify")
+    assert done.code == 0
+    assert content["verdict"] == "accepted"
+    assert content["speedup"] == {"ratio": 1.2, "low": 1.1, "high": 1.3, "level": 0.95}
+    assert [asked[0] for asked in scripted.asked].count("PUT") == 2
+    assert "the lock of job `main`" in done.err
+    assert git(job, "for-each-ref", "refs/infrarsi") == ""
+
+
+@pytest.mark.parametrize("verdict", ["rejected", "inconclusive"])
+def test_verify_is_1_unless_accepted(
+    job: Path, infrarsi: CommandLine, state: Path, verdict: str
+) -> None:
+    result = VerifyResult.model_validate({"verdict": verdict, "missing": ("no second rank",)})
+    with scripted_campaign(state, campaign_view("verify", verify=result)):
+        done = infrarsi("verify", "--before", job, "--after", job, "--id", "c1")
+    assert done.code == 1
+    assert "missing: no second rank" in done.out
+
+
+def test_report_writes_markdown_and_json(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run")):
+        assert infrarsi("report").code == 2
+        git(job, "update-ref", "refs/infrarsi/campaigns/c1", "HEAD")
+        content = infrarsi("report", "--json").json("report")
+        page = infrarsi("report").out
+        infrarsi("report", "--output", "out/report.md")
+        named = infrarsi("report", "--campaign", "c1", "--json", "--output", "report.json")
+    assert content["cost"]["n_oom"] == 1
+    assert page.startswith("# main: campaign c1")
+    assert (job / "out/report.md").read_text() == page
+    assert json.loads((job / "report.json").read_text()) == named.json("report") == content
+
+
+def test_apply_and_revert_are_two_commands(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run")):
+        git(job, "update-ref", "refs/infrarsi/campaigns/c1", "HEAD")
+        applied = infrarsi("apply", "--json").json("apply")
+        twice = infrarsi("apply")
+    assert applied["branch"] == "infrarsi/main/c1"
+    assert git(job, "rev-parse", "infrarsi/main/c1") == applied["commit"]
+    assert (twice.code, "already applied" in twice.err) == (2, True)
+    reverted = infrarsi("apply", "--revert", "--json").json("apply")
+    assert reverted["reverts"] == applied["commit"]
+    assert git(job, "status", "--porcelain") == ""
+
+
+def test_nothing_promoted_cannot_be_applied(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run", promoted=False)):
+        git(job, "update-ref", "refs/infrarsi/campaigns/c1", "HEAD")
+        newest, named = infrarsi("apply"), infrarsi("apply", "--campaign", "c1")
+    assert (newest.code, "promoted anything" in newest.err) == (2, True)
+    assert (named.code, "promoted nothing" in named.err) == (2, True)
+
+
+def test_runner_status_starts_nothing(infrarsi: CommandLine, state: Path) -> None:
+    down = infrarsi("runner", "status", "--json").json("runner-status")
+    assert down["running"] is False
+    assert infrarsi("runner", "stop").code == 0
+    assert not state.exists()
+    with scripted_campaign(state, campaign_view("run")):
+        up = infrarsi("runner", "status", "--json").json("runner-status")
+        assert "c1  run  finished" in infrarsi("runner", "status").out
+    assert (up["running"], up["pid"], up["campaigns"][0]["id"]) == (True, 1, "c1")
+
+
+def test_estimate_answers_every_line(tmp_path: Path, infrarsi: CommandLine) -> None:
+    write_files(tmp_path, {"jobs.jsonl": '{"gpus": 8}\n\nnot json\n[1]\n'})
+    done = infrarsi("estimate", "--job", tmp_path / "jobs.jsonl")
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 0
+    assert len(answers) == 3
+    assert all("error" in answer for answer in answers[1:])
+
+
+def test_the_bank_is_honestly_empty(infrarsi: CommandLine) -> None:
+    assert infrarsi("bank", "list", "--json").json("bank-list") == {"receipts": []}
+    assert "not built yet" in infrarsi("bank", "list").err
