@@ -1,7 +1,7 @@
 """Every violation code, once. Static rules and judge take theirs from here; codes never change.
 
-A code is here when something decides it or it is offered to a person; what is only planned is
-not listed. Titles name the breach, summaries say what the contract asks instead.
+Titles name the breach, summaries say what the contract asks. A few codes (L201, S405, E503) have
+no check of their own yet: what they forbid shows as another code, such as L208 in the audit.
 """
 
 from typing import Literal
@@ -81,40 +81,16 @@ _WORKLOAD = _entries(
         "The parameters keep their number, shapes and meaning.",
     ),
     (
-        "W105",
-        "judge",
-        "Compute skipped in training",
-        "Every layer takes part in every step on every token.",
-    ),
-    (
         "W106",
         "judge",
         "Rows repeated",
         "Each step sees the fresh rows the baseline would see, not cached or re-drawn ones.",
     ),
     (
-        "W107",
-        "judge",
-        "Weights not fresh",
-        "Training starts from the seeded initial weights, not from loaded or copied ones.",
-    ),
-    (
         "W108",
         "judge",
         "Other rows",
         "The rows, their order between steps, their masks and targets are the baseline's.",
-    ),
-    (
-        "W109",
-        "judge",
-        "Training ended early",
-        "The job trains as many steps as it is asked for.",
-    ),
-    (
-        "W115",
-        "judge",
-        "Gradients not synchronised",
-        "All processes hold the same weights after every step.",
     ),
 )
 
@@ -240,18 +216,6 @@ _SCOPE = _entries(
         "Files the scope locks stay byte for byte as they were when the contract was locked.",
     ),
     (
-        "S402",
-        "judge",
-        "Edit outside the scope",
-        "A proposal changes only files the scope calls editable.",
-    ),
-    (
-        "S404",
-        "judge",
-        "Results forged",
-        "What the process reports agrees with what was measured outside of it.",
-    ),
-    (
         "S405",
         "judge",
         "Framework function replaced",
@@ -262,12 +226,6 @@ _SCOPE = _entries(
         "judge",
         "Probe disturbed",
         "The probe's hooks stay in place and its evidence arrives whole.",
-    ),
-    (
-        "S407",
-        "judge",
-        "Sandbox left",
-        "The job stays within the folder, the processes and the network it is given.",
     ),
     (
         "S413",
@@ -296,26 +254,12 @@ _ENVIRONMENT = _entries(
         "Other seed",
         "The seed is the injected one on both sides.",
     ),
-    (
-        "E504",
-        "judge",
-        "State kept between runs",
-        "A run finds nothing that an earlier run left behind.",
-    ),
-    (
-        "E505",
-        "judge",
-        "Numeric settings changed",
-        "Matmul precision, determinism and their environment variables stay as declared.",
-    ),
 )
 
 _OFFERED = _entries(
     ("D901", "judge", "Synchronisation in every micro-step", "The device waits for a value."),
     ("D902", "judge", "32-bit arithmetic", "The device multiplies faster in 16 bits."),
     ("D903", "judge", "Data on the critical path", "The step waits for its rows."),
-    ("D904", "judge", "Exposed communication", "The step waits for other processes."),
-    ("D905", "judge", "Noise", "Gains below what the noise can resolve will stay unresolved."),
     ("P601", "judge", "Promotion waiting", "A confirmed change can be applied here."),
 )
 
