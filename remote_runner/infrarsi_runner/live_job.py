@@ -243,10 +243,10 @@ class LiveJob:
         return self.control.ended_together(index, self.n_ranks) is not None
 
     def _reached_window(self) -> bool:
+        """Whether it did all the steps that were asked of it, where the runner counts them."""
         if self.spec.mode != "timed":
             return True
-        last = self.spec.warmup_steps + self.spec.window_steps - 1
-        return self._reached(last if self._stop_after is None else self._stop_after)
+        return self._stop_after is not None and self._reached(self._stop_after)
 
     def _window_cpu_s(self) -> float | None:
         first = self.spec.warmup_steps - 1

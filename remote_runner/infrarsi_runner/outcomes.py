@@ -125,7 +125,9 @@ def _short_sentence(result: RunResult, spec: RunSpec) -> str:
     done = 0 if last is None else last + 1
     if done < needed:
         return f"The job ended after {done} steps, before its window of {needed}."
-    return "The job ended, but not all of its ranks left whole evidence."
+    if len(result.evidence) < result.evidence[0].world_size:
+        return "The job ended, but not all of its ranks left whole evidence."
+    return f"The job ended by itself after {done} steps, while more were asked of it."
 
 
 def _exception_in(log_tail: str) -> str | None:

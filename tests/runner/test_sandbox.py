@@ -1,7 +1,6 @@
 """What a job can reach, on every level that confines."""
 
 import json
-import os
 import socket
 import sys
 from pathlib import Path
@@ -141,7 +140,7 @@ for place in places:
     for _ in range(2):
         log = runs.execute(stub_spec(tree, "--do", code)).observation.log_tail
         assert "found []" in log
-    assert sorted(os.listdir(tree)) == ["train.py"]
+    assert [p.name for p in tree.iterdir()] == ["train.py"]
 
 
 def test_the_tree_is_found_at_its_own_path_where_the_sandbox_can_mount(tmp_path: Path) -> None:

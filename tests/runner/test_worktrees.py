@@ -1,6 +1,5 @@
 """Commits in, trees out; hostile bundles and edits are refused."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -108,7 +107,7 @@ def test_an_edit_that_does_not_fit_leaves_nothing_behind(
 ) -> None:
     with pytest.raises(EditConflict):
         trees.candidate(commit, (Edit(file="train.py", start=0, old="zz", new=""),), "t")
-    assert os.listdir(tmp_path / "state/trees/one/candidates") == []
+    assert list((tmp_path / "state/trees/one/candidates").iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_an_edit_cannot_leave_the_tree(
     with pytest.raises(EditConflict):
         trees.candidate(commit, (Edit(file=name, start=0, old="", new="x"),), "t")
     assert (outside / "victim.py").read_text() == ""
-    assert os.listdir(outside) == ["victim.py"]
+    assert [p.name for p in outside.iterdir()] == ["victim.py"]
 
 
 def test_sources_do_not_follow_links(store: GitStore, trees: Trees, repository: Path) -> None:

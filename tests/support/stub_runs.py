@@ -1,8 +1,10 @@
 """The stub job and the surroundings to run it in."""
 
+import atexit
 import os
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,8 @@ from infrarsi_runner.sandbox import choose_sandbox
 from infrarsi_runner.site import Site
 from infrarsi_runner.stopping import StopFlag
 
+SOCKETS = Path(tempfile.gettempdir()) / f"infrarsi-test-{os.getpid()}"
+atexit.register(shutil.rmtree, SOCKETS, ignore_errors=True)
 STUB = Path(__file__).with_name("stub_job.py")
 
 
@@ -26,7 +30,7 @@ def make_site(folder: Path, sandbox: str = "auto", **changes: Any) -> Site:
     (folder / "workspace").mkdir(exist_ok=True)
     site = Site(
         runs=folder / "runs",
-        sockets=Path("/tmp") / f"infrarsi-test-{os.getpid()}",
+        sockets=SOCKETS,
         probe=folder / "probe",
         workspace=folder / "workspace",
         sandbox=choose_sandbox(HostSettings(sandbox=sandbox)),

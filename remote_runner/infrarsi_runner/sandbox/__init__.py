@@ -8,7 +8,7 @@ from infrarsi_runner.sandbox.bubblewrap import find_bubblewrap
 from infrarsi_runner.sandbox.confinement import Confinement, Sandbox
 from infrarsi_runner.sandbox.landlock import Guarded, find_landlock
 
-__all__ = ["Confinement", "Sandbox", "choose_sandbox"]
+__all__ = ["Confinement", "Sandbox", "choose_sandbox", "forget_detection"]
 
 _bubblewrap = cache(find_bubblewrap)
 _landlock = cache(find_landlock)
@@ -33,3 +33,9 @@ def choose_sandbox(host: HostSettings) -> Sandbox:
             "Install bubblewrap, or set sandbox in the runner's host.toml.",
         )
     return found
+
+
+def forget_detection() -> None:
+    """Look again what this host offers, the next time it is asked."""
+    _bubblewrap.cache_clear()
+    _landlock.cache_clear()

@@ -47,8 +47,21 @@ def test_a_script_that_looks_like_an_option_is_none() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "HOME", "PYTHONHOME", "PYTHONSTARTUP", "BASH_ENV"]
-    + ["INFRARSI_PROBE", "PYTHONPYCACHEPREFIX", "TORCHELASTIC_ERROR_FILE", "TMPDIR", "A=B", ""],
+    [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "PATH",
+        "HOME",
+        "PYTHONHOME",
+        "PYTHONSTARTUP",
+        "BASH_ENV",
+        "INFRARSI_PROBE",
+        "PYTHONPYCACHEPREFIX",
+        "TORCHELASTIC_ERROR_FILE",
+        "TMPDIR",
+        "A=B",
+        "",
+    ],
 )
 def test_variables_that_change_how_a_job_is_run_are_refused(name: str) -> None:
     with pytest.raises(UsageError):
