@@ -4,28 +4,23 @@
 3 runner, machine, or left by Ctrl-C
 """
 
-import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 import typer
 from typer.exceptions import TyperException
 
-from infrarsi.errors import InfraRSIError, UsageError
+from infrarsi.errors import InfraRSIError, RunnerError, UsageError
 from infrarsi_server.cli.app import app
 from infrarsi_server.cli.interruption import InterruptionError
-from infrarsi_server.cli.output import write_error
+from infrarsi_server.cli.output import say, write_error
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    code = run(arguments)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -38,8 +33,9 @@ def run(arguments: Sequence[str]) -> int:
         error = UsageError(f"{_message(raised).rstrip('.')}.", "See infrarsi --help.")
     except (KeyboardInterrupt, typer.Abort):
         error = InterruptionError("Left by Ctrl-C.", "Nothing was left half-done.")
-    except BrokenPipeError:
-        return 0
+    except Exception:  # noqa: BLE001 (one request; a fault of ours is no violation of theirs)
+        say(traceback.format_exc())
+        error = RunnerError("This is a fault of InfraRSI itself.", "Please report the lines above.")
     write_error(error, as_json="--json" in arguments)
     return error.exit_code
 

@@ -1,6 +1,5 @@
 """`infrarsi estimate`, `bank`, `lsp` and `mcp`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from infrarsi.errors import UsageError
 from infrarsi_server.cli import options
 from infrarsi_server.cli.answers import BankList
-from infrarsi_server.cli.output import say, write_json
+from infrarsi_server.cli.output import put, say, write_json
 from infrarsi_server.operations.estimate import estimate_lines
 
 bank_app = typer.Typer(help="What trials taught, kept for later jobs.", add_completion=False)
@@ -31,8 +30,7 @@ def estimate(
         lines = job.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{job} cannot be read: {error}.", "Name a file of JSON lines.") from error
-    for answer in estimate_lines(lines):
-        sys.stdout.write(answer.model_dump_json() + "\n")
+    put("".join(f"{answer.model_dump_json()}\n" for answer in estimate_lines(lines)))
     return 0
 
 

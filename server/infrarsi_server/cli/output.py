@@ -1,28 +1,44 @@
 """What reaches the terminal: JSON alone on standard output, words for people, errors in two."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 
-from infrarsi.errors import InfraRSIError
+from infrarsi.errors import InfraRSIError, RunnerError
 from infrarsi.frozen import Frozen
 from infrarsi.report.printable import printable
 from infrarsi_server.cli.answers import ErrorAnswer, Told
 
 
+def put(text: str) -> None:
+    """The text on standard output. A reader that has left is no error.
+
+    Raises:
+        RunnerError: the machine does not take it; what follows is discarded.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            what = f"The answer cannot be written: {error.strerror}."
+            raise RunnerError(what, "Make room where it goes.") from error
+
+
 def write_json(content: Frozen | dict[str, Any]) -> None:
     """One JSON document on standard output."""
     data = content.model_dump(mode="json") if isinstance(content, Frozen) else content
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+    put(json.dumps(data, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
 
 
 def write_lines(lines: Iterable[str]) -> None:
     """The answer for a person, on standard output, without control characters."""
-    for line in lines:
-        sys.stdout.write(f"{printable(line)}\n")
+    put("".join(f"{printable(line)}\n" for line in lines))
 
 
 def say(*sentences: str) -> None:

@@ -1,14 +1,18 @@
 """A workspace opened for an operation: its `infrarsi.toml`, its locks, its texts."""
 
+import errno
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from infrarsi.contract import Config, JobConfig, Lock, parse_config, read_locks
-from infrarsi.errors import ConfigError, UsageError
+from infrarsi.errors import ConfigError, RunnerError, UsageError
 from infrarsi.launch import Launch, parse_launch
 from infrarsi_server.workspace.files import FolderSources
 from infrarsi_server.workspace.root import CONFIG_NAME, LOCK_NAME, find_root
+
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ def write_file(path: Path, text: str) -> None:
     """Write a file of ours, whole or not at all.
 
     Raises:
-        UsageError: it cannot be written, a full disk included.
+        UsageError: it may not be written.
+        RunnerError: the disk does not take it.
     """
     beside = path.with_name(f"{path.name}.new")
     try:
@@ -126,7 +131,9 @@ def write_file(path: Path, text: str) -> None:
             file.write(text)
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}.", "Make room or mend the permissions."
-        ) from error
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        what = f"{path} cannot be written: {error.strerror}."
+        if error.errno in _DISK_ERRORS:
+            raise RunnerError(what, "Make room on that disk.") from error
+        raise UsageError(what, "Mend its permissions, or name another path.") from error

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infrarsi.errors import UsageError
+from infrarsi.errors import RunnerError, UsageError
 
 _QUIET = (
     "-c",
@@ -54,6 +54,7 @@ class Git:
 
         Raises:
             UsageError: git is missing, or it failed and `check` is set.
+            RunnerError: the disk is full.
         """
         try:
             done = subprocess.run(
@@ -66,6 +67,8 @@ class Git:
             )
         except FileNotFoundError as error:
             raise UsageError("git was not found.", "Install git and try again.") from error
+        if b"No space left on device" in done.stderr:
+            raise RunnerError(f"The disk of {self.folder} is full.", "Make room on it.")
         if check and done.returncode != 0:
             raise UsageError(f"git {args[0]} failed: {_first_line(done.stderr)}.", "Mend that.")
         return done

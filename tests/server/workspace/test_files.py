@@ -3,7 +3,8 @@ from pathlib import Path
 from repositories import git, make_repository, write_files
 
 from infrarsi.reading.sources import MappingSources
-from infrarsi_server.workspace.files import FolderSources, OverlaySources
+from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
+from infrarsi_server.workspace.root import Repository
 
 
 def test_tracked_and_new_files_are_sources_and_ignored_ones_are_not(tmp_path: Path) -> None:
@@ -54,3 +55,15 @@ def test_an_open_document_wins_over_its_file_even_when_empty() -> None:
     assert overlay.text("a.py") == ""
     assert overlay.text("b.py") == "b"
     assert list(overlay.paths()) == ["a.py", "b.py", "c.py"]
+
+
+def test_a_commits_texts_are_those_of_the_workspace_in_it(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"job/train.py": "old", "job/data.bin": "a\0b", "other.py": "o"})
+    write_files(tmp_path, {"job/train.py": "new"})
+    repository = Repository(top=tmp_path, prefix="job/")
+    sources = CommitSources(repository, "HEAD")
+    assert sources.paths() == ("data.bin", "train.py")
+    assert sources.text("train.py") == "old"
+    assert sources.text("data.bin") is None
+    assert sources.text("other.py") is None
+    assert CommitSources(repository, "0" * 40).paths() == ()
