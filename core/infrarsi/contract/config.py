@@ -3,15 +3,17 @@
 What a job is and how it is written; guessing a first one from source is `reading.propose`.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable
 from typing import Any, NoReturn, cast
 
 import tomlkit
+from pydantic import ValidationError
 from tomlkit.items import Array, Table
 
-from infrarsi.contract.contract import Fact
+from infrarsi.contract.contract import Fact, Protocol
 from infrarsi.errors import ConfigError, UsageError
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.launch import parse_launch
@@ -33,6 +35,8 @@ class JobConfig(Frozen):
     launch: str
     python: str = "python"
     memory_limit_gib: float | None = None
+    timeout_s: float | None = None
+    protocol: Protocol = Protocol()
     editable: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()
     facts: dict[str, Scalar] = {}
@@ -109,7 +113,16 @@ _HEADER = (
     "Training jobs of this repository, as InfraRSI understands them. Yours to edit;",
     "`infrarsi lock` freezes what is said here, `infrarsi check` holds edits against it.",
 )
-_KEYS = {"launch", "python", "memory_limit_gib", "editable", "locked", "facts"}
+_KEYS = {
+    "launch",
+    "python",
+    "memory_limit_gib",
+    "timeout_s",
+    "editable",
+    "locked",
+    "facts",
+    "protocol",
+}
 
 
 def _render(job: JobConfig, facts: tuple[Fact, ...], note: str | None) -> str:
@@ -134,7 +147,9 @@ def _render(job: JobConfig, facts: tuple[Fact, ...], note: str | None) -> str:
 
 def _add_memory_limit(table: Table, limit_gib: float | None) -> None:
     if limit_gib is None:
-        table.add(tomlkit.comment("memory_limit_gib = 8.0  # of each process; unset: no limit"))
+        table.add(
+            tomlkit.comment("memory_limit_gib = 8.0  # of each process; unset: its share of memory")
+        )
     else:
         table.add("memory_limit_gib", limit_gib)
 
@@ -213,7 +228,9 @@ def _job(name: str, value: object, where: _Where) -> JobConfig:
         name=name,
         launch=_launch(table["launch"], where, path),
         python=_text(table.get("python", "python"), where, path, "python"),
-        memory_limit_gib=_limit(table.get("memory_limit_gib"), where, path),
+        memory_limit_gib=_positive(table.get("memory_limit_gib"), where, path, "memory_limit_gib"),
+        timeout_s=_positive(table.get("timeout_s"), where, path, "timeout_s"),
+        protocol=_protocol(table.get("protocol", {}), where, path),
         editable=_texts(table.get("editable", []), where, path, "editable"),
         locked=_texts(table.get("locked", []), where, path, "locked"),
         facts=_facts(table.get("facts", {}), where, path),
@@ -255,15 +272,30 @@ def _texts(value: object, where: _Where, path: tuple[str, ...], key: str) -> tup
     return tuple(cast("list[str]", items))
 
 
-def _limit(value: object, where: _Where, path: tuple[str, ...]) -> float | None:
+def _protocol(value: object, where: _Where, path: tuple[str, ...]) -> Protocol:
+    table = _table(value, where, path, "protocol")
+    within = (*path, "protocol")
+    for key in table:
+        if key not in Protocol.model_fields:
+            known = ", ".join(f"`{name}`" for name in Protocol.model_fields)
+            where.refuse(within, key, f"the key `{key}` is unknown", f"Known are {known}.")
+    try:
+        return Protocol.model_validate_json(json.dumps(table, default=str))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        where.refuse(within, key, f"`{key}`: {first['msg']}", "See docs/contract.md.")
+
+
+def _positive(value: object, where: _Where, path: tuple[str, ...], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
         where.refuse(
             path,
-            "memory_limit_gib",
-            "`memory_limit_gib` must be a positive number",
-            "Write memory_limit_gib = 8.0.",
+            key,
+            f"`{key}` must be a positive number",
+            f"Write {key} = 8.0.",
         )
     return float(value)
 

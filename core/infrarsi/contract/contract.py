@@ -1,6 +1,8 @@
 """TaskContract: workload, loss, timing, scope and environment of one job, with the policy."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.launch import Launch
@@ -50,12 +52,12 @@ class Protocol(Frozen):
     dropped; looks are after that many units; `alpha` is per campaign.
     """
 
-    min_gain_frac: float = 0.01
-    alpha: float = 0.01
-    looks: tuple[int, ...] = (2, 4, 8)
-    turn_pairs: int = 3
-    steps_per_turn: int = 10
-    max_finalists: int = 3
+    min_gain_frac: float = Field(default=0.01, ge=0, lt=1)
+    alpha: float = Field(default=0.01, gt=0, le=0.05)
+    looks: tuple[Annotated[int, Field(ge=1, le=64)], ...] = Field(default=(2, 4, 8), min_length=1)
+    turn_pairs: int = Field(default=3, ge=1, le=50)
+    steps_per_turn: int = Field(default=10, ge=3, le=1000)
+    max_finalists: int = Field(default=3, ge=1, le=3)
 
 
 class Scope(Frozen):

@@ -51,6 +51,8 @@ def propose_contract(job: JobConfig, launch: Launch, reading: Reading) -> TaskCo
         precision=_precision(values.get("precision")),
         facts=facts,
         scope=Scope(editable=job.editable or (launch.script,), locked=job.locked),
+        protocol=job.protocol,
+        run_timeout_s=job.timeout_s or TaskContract.model_fields["run_timeout_s"].default,
         memory_limit_bytes=None if limit is None else round(limit * (1 << 30)),
         seed=seed if type(seed) is int and seed >= 0 else _SEED,
     )

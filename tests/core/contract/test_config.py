@@ -101,3 +101,18 @@ def test_broken_toml_names_the_line():
 def test_a_file_that_cannot_take_a_table_is_refused_rather_than_broken():
     with pytest.raises(ConfigError):
         add_job("job = { old = { launch = 'python old.py' } }\n", JOB)
+
+
+def test_the_protocol_and_the_time_limit_are_the_users_to_set() -> None:
+    text = '[job.a]\nlaunch = "python t.py"\ntimeout_s = 30\n[job.a.protocol]\nlooks = [1, 2]\n'
+    job = parse_config(text).jobs["a"]
+    assert job.timeout_s == 30
+    assert job.protocol.looks == (1, 2)
+    assert job.protocol.alpha == 0.01
+
+
+@pytest.mark.parametrize("line", ["looks = []", "alpha = 0.5", "turns = 3", 'alpha = "low"'])
+def test_a_protocol_that_cannot_be_used_is_refused_by_key(line: str) -> None:
+    text = f'[job.a]\nlaunch = "python t.py"\n[job.a.protocol]\n{line}\n'
+    with pytest.raises(ConfigError, match=f"line 4: .*{line.split()[0]}"):
+        parse_config(text)
