@@ -45,8 +45,7 @@ class JournalledLedger:
             rows = connection.execute(sql.select(runs)).all()
         for row in rows:
             launcher.kill(Identity(pid=row.pid, start_time=row.start_time))
-        if rows:
-            _kill_strays(launcher, state)
+        _kill_strays(launcher, state)
         for row in rows:
             remove_folder(Path(row.folder))
             self.ended(Identity(pid=row.pid, start_time=row.start_time))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -56,6 +57,7 @@ def serve(
     lock = lock_state(state)
     try:
         _log_to(state)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with _open_service(state, procedures or _own_procedures(), environment) as parts:
             asyncio.run(_serve(*parts, idle_exit_s))
     finally:

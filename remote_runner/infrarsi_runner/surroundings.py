@@ -16,6 +16,7 @@ from infrarsi_runner.host import read_host_settings
 from infrarsi_runner.journal import Journal
 from infrarsi_runner.launch.base import Launcher
 from infrarsi_runner.ledger import JournalledLedger
+from infrarsi_runner.run_folder import RunFolder
 from infrarsi_runner.running import Runs
 from infrarsi_runner.sandbox import choose_sandbox
 from infrarsi_runner.site import Site
@@ -68,6 +69,7 @@ class Surroundings:
         self.store.forget_gone_worktrees()
         runs = self.state.runs(request.id)
         for run in runs.iterdir() if runs.is_dir() else ():
+            RunFolder(run).drop_workings()
             remove_folder(run / "evidence")
 
     def _hash_key(self, contract: str) -> str:
