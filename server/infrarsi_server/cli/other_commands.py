@@ -42,8 +42,8 @@ def lsp() -> int:
     return 0
 
 
-def mcp() -> int:
-    """Serve other agents."""
+def mcp(as_json: options.Json = False) -> int:
+    """Serve other agents; not built yet."""
     raise UsageError("The MCP server is not built yet.", "Use the commands with --json.")
 
 
@@ -60,6 +60,8 @@ def bank_list(as_json: options.Json = False) -> int:
 @bank_app.command("show")
 @bank_app.command("export")
 @bank_app.command("import")
-def bank_other(name: Annotated[str | None, typer.Argument()] = None) -> int:
+def bank_other(
+    name: Annotated[str | None, typer.Argument()] = None, as_json: options.Json = False
+) -> int:
     """Not built yet."""
     raise UsageError("The experience bank is not built yet.", "Use `infrarsi report` meanwhile.")

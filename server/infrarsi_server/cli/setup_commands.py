@@ -11,7 +11,7 @@ import typer
 from infrarsi.contract import Fact
 from infrarsi.errors import UsageError
 from infrarsi.knobs import Knob
-from infrarsi.report.findings import as_github, as_text
+from infrarsi.report.findings import Finding, as_github, as_text
 from infrarsi.report.sarif import as_sarif
 from infrarsi_server.cli import options
 from infrarsi_server.cli.output import is_interactive, say, write_json, write_lines
@@ -21,6 +21,7 @@ from infrarsi_server.operations.contracting import open_sides
 from infrarsi_server.operations.init import InitResult, UnderstoodJob, propose_init
 from infrarsi_server.operations.lock import LockedJob, LockResult, lock_jobs
 from infrarsi_server.operations.project import open_project, open_to_lock
+from infrarsi_server.workspace.root import find_repository, find_root
 
 
 class Format(StrEnum):
@@ -92,13 +93,14 @@ def check(
 ) -> int:
     """Hold the source against the contract; nothing is run."""
     result = _check(folder, before, after, launch, job)
+    in_repository = _from_top(result.violations, after or folder or Path.cwd())
     match Format.JSON if as_json else form:
         case Format.JSON:
             write_json(result)
         case Format.SARIF:
-            write_json(as_sarif(result.violations, result.problems, installed_version()))
+            write_json(as_sarif(in_repository, result.problems, installed_version()))
         case Format.GITHUB:
-            write_lines(as_github(result.violations).splitlines())
+            write_lines(as_github(in_repository).splitlines())
         case Format.TEXT:
             write_lines(as_text(result.violations).splitlines())
             say(*result.problems, _verdict(result))
@@ -120,6 +122,16 @@ def _check(
             "Give both, and no folder.",
         )
     return check_sides(open_sides(before, after, launch, job))
+
+
+def _from_top(found: tuple[Finding, ...], folder: Path) -> tuple[Finding, ...]:
+    """The findings with their files named from the repository's top, as a CI service knows them."""
+    repository = find_repository(find_root(folder))
+    prefix = "" if repository is None else repository.prefix
+    return tuple(
+        f.model_copy(update={"file": f"{prefix}{f.file}"}) if prefix and f.file else f
+        for f in found
+    )
 
 
 def _verdict(result: CheckResult) -> str:

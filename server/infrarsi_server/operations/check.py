@@ -38,7 +38,7 @@ def check_workspace(project: Project, name: str | None) -> CheckResult:
     """Hold every locked job of a workspace, or the named one, against its lock.
 
     Raises:
-        UsageError: nothing is locked.
+        UsageError: nothing is locked, or a launch line's script is not there.
     """
     if name is None and project.locks:
         locks = list(project.locks.values())
@@ -68,6 +68,11 @@ def _check_locked(project: Project, lock: Lock) -> CheckResult:
 def _check(
     lock: Lock, root: Path, sources: Sources, launch: Launch, before: Reading | None
 ) -> CheckResult:
+    if sources.text(launch.script) is None:
+        raise UsageError(
+            f"The script {launch.script} of job `{lock.contract.job}` is not in {root}.",
+            "Put it back, or mend `launch` in infrarsi.toml.",
+        )
     reading = _read(sources, launch)
     violations = check_change(lock, reading, sources, before, present_hashes(root, lock))
     return CheckResult(

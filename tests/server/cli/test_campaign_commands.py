@@ -247,3 +247,11 @@ def test_estimate_answers_every_line(tmp_path: Path, infrarsi: CommandLine) -> N
 def test_the_bank_is_honestly_empty(infrarsi: CommandLine) -> None:
     assert infrarsi("bank", "list", "--json").json("bank-list") == {"receipts": []}
     assert "not built yet" in infrarsi("bank", "list").err
+
+
+@pytest.mark.parametrize("arguments", [("mcp",), ("bank", "show"), ("bank", "import", "x")])
+def test_what_is_not_built_says_so_in_json_too(
+    infrarsi: CommandLine, arguments: tuple[str, ...]
+) -> None:
+    done = infrarsi(*arguments, "--json")
+    assert (done.code, "not built yet" in done.json("error")["error"]["what"]) == (2, True)

@@ -258,3 +258,24 @@ def test_an_unknown_option_is_a_usage_error_in_json_too(infrarsi: CommandLine) -
     assert "--nonsense" in done.json("error")["error"]["what"]
     assert infrarsi("nonsense").code == 2
     assert infrarsi().code == 2
+
+
+def test_a_ci_service_gets_names_from_the_repositorys_top(infrarsi: CommandLine) -> None:
+    make_repository(infrarsi.folder, {f"jobs/{name}": text for name, text in JOB.items()})
+    infrarsi("init", "jobs")
+    infrarsi("lock", "jobs")
+    write_files(infrarsi.folder, {"jobs/data/text.txt": "other"})
+    assert infrarsi("check", "jobs", "--format", "github").out.startswith("::error file=jobs/data/")
+    sarif = json.loads(infrarsi("check", "jobs", "--format", "sarif").out)
+    [location] = sarif["runs"][0]["results"][0]["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "jobs/data/text.txt"
+    assert infrarsi("check", "jobs").out.startswith("data/text.txt:1:1: error S401")
+
+
+def test_a_script_that_is_gone_is_no_kept_contract(job: Path, infrarsi: CommandLine) -> None:
+    infrarsi("init")
+    infrarsi("lock")
+    (job / "train.py").unlink()
+    done = infrarsi("check")
+    assert (done.code, "train.py" in done.err) == (2, True)
+    assert infrarsi("lock").code == 2
