@@ -4,7 +4,8 @@ import contextlib
 import io
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -13,9 +14,22 @@ torch.set_num_threads(1)
 
 def printed(texts: Mapping[str, str]) -> list[list[float]]:
     """The numbers on each line the job prints."""
-    with _importable(texts), contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile(texts["train.py"], "train.py", "exec"), {"__name__": "__main__"})
-    return [[float(word) for word in line.split()] for line in out.getvalue().splitlines()]
+    return [[float(word) for word in line.split()] for line in printed_lines(texts)]
+
+
+def printed_lines(
+    texts: Mapping[str, str], args: Sequence[str] = (), file: Path = Path("train.py")
+) -> list[str]:
+    """The lines the job prints, run as `file` with these arguments."""
+    scope = {"__name__": "__main__", "__file__": str(file)}
+    argv = sys.argv
+    sys.argv = [str(file), *args]
+    try:
+        with _importable(texts), contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(texts["train.py"], "train.py", "exec"), scope)
+    finally:
+        sys.argv = argv
+    return out.getvalue().splitlines()
 
 
 @contextlib.contextmanager

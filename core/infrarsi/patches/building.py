@@ -34,9 +34,18 @@ def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=(), rpar=())
 
 
+_LONG = 70
+"""A call longer than this gets its arguments on a line of their own."""
+
+
 def call(func: str, args: list[tuple[str | None, cst.BaseExpression]]) -> cst.Call:
-    """`func(a, key=b)` on one line."""
-    return cst.Call(func=expression(func), args=[argument_of(key, value) for key, value in args])
+    """`func(a, key=b)`, on one line or, where it is long, on three."""
+    node = cst.Call(func=expression(func), args=[argument_of(key, value) for key, value in args])
+    if len(cst.Module(body=()).code_for_node(node)) <= _LONG:
+        return node
+    inner = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
+    last = node.args[-1].with_changes(whitespace_after_arg=cst.ParenthesizedWhitespace(indent=True))
+    return node.with_changes(whitespace_before_args=inner, args=[*node.args[:-1], last])
 
 
 def argument_of(keyword: str | None, value: cst.BaseExpression) -> cst.Arg:

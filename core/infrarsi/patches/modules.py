@@ -14,10 +14,12 @@ import libcst as cst
 from infrarsi.launch import Launch
 from infrarsi.patches.names import Names
 from infrarsi.patches.recipe import Declined
-from infrarsi.patches.syntax import walk
+from infrarsi.patches.syntax import depth, walk
 from infrarsi.reading.sources import Sources
 
 _BOM = "\ufeff"
+_MAX_DEPTH = 150
+"""libcst visits by recursion, three frames a level; code people write stays below 50."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +70,14 @@ def parse(path: str, text: str) -> Module | Declined:
     """Parse one file, or say where it does not parse."""
     bom = _BOM if text.startswith(_BOM) else ""
     try:
-        return Module(path=path, tree=cst.parse_module(text.removeprefix(_BOM)), bom=bom)
+        tree = cst.parse_module(text.removeprefix(_BOM))
     except cst.ParserSyntaxError as error:
         return Declined(reason=f"{path} does not parse at line {error.raw_line}.")
     except (UnicodeError, RecursionError, ValueError) as error:
         return Declined(reason=f"{path} cannot be parsed ({type(error).__name__}).")
+    if depth(tree) > _MAX_DEPTH:
+        return Declined(reason=f"{path} is nested too deeply to be rewritten.")
+    return Module(path=path, tree=tree, bom=bom)
 
 
 def _imported_paths(module: Module, sources: Sources, launch: Launch) -> Iterator[str]:

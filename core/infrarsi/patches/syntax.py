@@ -63,6 +63,15 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         stack.extend(reversed(children(top)))
 
 
+def depth(node: cst.CSTNode) -> int:
+    """Levels of nodes below and including this one."""
+    level, n_levels = [node], 0
+    while level:
+        n_levels += 1
+        level = [below for above in level for below in children(above)]
+    return n_levels
+
+
 def calls(node: cst.CSTNode) -> Iterator[cst.Call]:
     """Every call below the node."""
     return (n for n in walk(node) if isinstance(n, cst.Call))

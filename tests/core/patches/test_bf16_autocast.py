@@ -93,6 +93,25 @@ def test_the_router_stays_fp32_and_results_take_their_tensors_dtype():
 
 
 @pytest.mark.parametrize(
+    ("choice", "routed"),
+    [
+        ("weights, chosen = torch.topk(self.gate(flat).softmax(-1), self.k)", True),
+        ("weights, chosen = torch.max(self.gate(flat).softmax(-1), -1)", True),
+        ("chosen = F.softmax(self.gate(flat), -1).argmax(-1)", True),
+        ("chosen = self.gate(flat).argmax(-1)", False),
+        ("chosen = flat.max(-1)", False),
+    ],
+)
+def test_a_router_is_what_experts_are_chosen_by(choice: str, routed: bool):
+    text = EXPERTS["train.py"].replace("        scores = self.gate(flat)\n", "")
+    text = text.replace("weights, chosen = F.softmax(scores, dim=-1).topk(self.k, dim=-1)", choice)
+    assert choice in text
+    after = rewrite({"train.py": text})["train.py"]
+    assert ("self.gate(flat.float())" in after) == routed
+    assert ("enabled=False" in after) == routed
+
+
+@pytest.mark.parametrize(
     ("old", "new", "device"),
     [
         ("", "", '"cpu"'),

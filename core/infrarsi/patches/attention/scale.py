@@ -35,6 +35,8 @@ def scale_code(factors: list[Factor]) -> str | None:
         return None
     above = [_code(f.value) for f in factors if f.power > 0]
     below = [_code(f.value) for f in factors if f.power < 0]
+    if len(factors) == 1 and above:
+        return code_of(factors[0].value.node)
     return " / ".join([" * ".join(above) or "1.0", *below])
 
 

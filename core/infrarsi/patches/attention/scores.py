@@ -2,11 +2,12 @@
 
 import libcst as cst
 
-from infrarsi.patches.attention.mask import LOWEST_SEEN, Step, mask_of, number_of
+from infrarsi.patches.attention.mask import LOWEST_SEEN, mask_of, number_of
 from infrarsi.patches.attention.products import Product, permuted, product_of, untransposed
 from infrarsi.patches.attention.refusal import NotAttention
 from infrarsi.patches.attention.scale import Factor
 from infrarsi.patches.attention.scope import Entry, Value
+from infrarsi.patches.attention.steps import Step
 from infrarsi.patches.attention.weights import cast_input, follow
 from infrarsi.patches.syntax import argument, children, code_of, method, plain_arguments, receiver
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
 
-from infrarsi.patches.autocast.losses import imported_losses, loss_calls, loss_input
+from infrarsi.patches.autocast.losses import Losses, loss_input
 from infrarsi.patches.building import expression, with_method
-from infrarsi.patches.modules import Codebase, Module
+from infrarsi.patches.modules import Module
 from infrarsi.patches.rewriting import Rewriting
 from infrarsi.patches.syntax import argument, calls, dotted, method, receiver, walk
 
@@ -23,13 +23,11 @@ _SCATTERS = {
 }
 
 
-def keep_losses_fp32(codebase: Codebase, code: Code, rewritings: Mapping[str, Rewriting]) -> bool:
+def keep_losses_fp32(losses: Losses, code: Code, rewritings: Mapping[str, Rewriting]) -> bool:
     """Cast what enters each loss to fp32; False where there is no loss at all."""
-    elsewhere = imported_losses(codebase)
     done: set[cst.Call] = set()
     for module, node in code:
-        built_elsewhere = [c for c in calls(node) if dotted(c.func) in elsewhere]
-        for call in [*loss_calls(module, node), *built_elsewhere]:
+        for call in losses.calls_in(module, node):
             source = loss_input(module, call)
             if call in done or source is None:
                 continue
@@ -47,7 +45,7 @@ def keep_routers_fp32(functions: Functions, rewritings: Mapping[str, Rewriting])
     """
     for module, function in functions:
         torch = module.names.spell("torch") or "torch"
-        for line, call in _routers(function):
+        for line, call in _routers(module, function):
             source = call.args[0].value
             root = _root(source)
             if root is None:
@@ -98,48 +96,53 @@ def _is_fp32(module: Module, node: cst.BaseExpression) -> bool:
     return any(module.names.full(a.value) == "torch.float32" for a in node.args)
 
 
-def _routers(function: cst.FunctionDef) -> Iterator[tuple[cst.BaseStatement, cst.Call]]:
-    """(line, call of the scoring module) for each `topk` of the function."""
+def _routers(
+    module: Module, function: cst.FunctionDef
+) -> Iterator[tuple[cst.BaseStatement, cst.Call]]:
+    """(line, call of the scoring module) for each choice of experts in the function."""
     values = _assignments(function)
     seen: set[cst.Call] = set()
     for call in calls(function.body):
-        if method(call) != "topk" and dotted(call.func) not in ("topk",):
+        full = module.names.full(call.func)
+        is_function = full.startswith("torch.")
+        short = full.rpartition(".")[2] if is_function else method(call)
+        if short not in ("topk", "argmax", "max"):
             continue
-        base = receiver(call)
-        scores = (
-            argument(call, 0, "input") if dotted(base) in ("torch", None) and call.args else base
-        )
-        if dotted(base) not in ("torch",) and base is not None:
-            scores = base
-        router = _scoring_call(scores, values)
-        if router is None or router in seen:
-            continue
-        seen.add(router)
-        line = _line_of(function, router)
-        if line is not None:
+        scores = argument(call, 0, "input") if is_function else receiver(call)
+        router = _scoring_call(scores, values, is_soft=short == "topk")
+        line = None if router is None or router in seen else _line_of(function, router)
+        if router is not None and line is not None:
+            seen.add(router)
             yield line, router
 
 
 def _scoring_call(
-    node: cst.BaseExpression | None, values: Mapping[str, list[cst.BaseExpression]]
+    node: cst.BaseExpression | None,
+    values: Mapping[str, list[cst.BaseExpression]],
+    is_soft: bool,
 ) -> cst.Call | None:
-    """Follow softmax and names back to `self.gate(x)`."""
+    """Follow softmax and names back to `self.gate(x)`.
+
+    Without a softmax on the way (or `is_soft`), what is chosen from may be no router: predicted
+    tokens come from an argmax of logits.
+    """
     for _ in range(8):
         if isinstance(node, cst.Name):
             found = values.get(node.value, [])
             node = found[0] if len(found) == 1 else None
-        elif isinstance(node, cst.Call):
-            name = dotted(node.func) or ""
-            if name.startswith("self.") and name.count(".") == 1 and len(node.args) == 1:
-                return node
-            if name.rpartition(".")[2] in ("softmax", "sigmoid", "float"):
-                base = receiver(node)
-                own = base is not None and (dotted(base) is None or dotted(base) in values)
-                node = base if own else argument(node, 0, "input")
-            else:
-                return None
-        else:
+            continue
+        name = (dotted(node.func) or "") if isinstance(node, cst.Call) else ""
+        if not isinstance(node, cst.Call):
             return None
+        if name.startswith("self.") and name.count(".") == 1 and len(node.args) == 1:
+            return node if is_soft else None
+        short = name.rpartition(".")[2] or method(node)
+        if short not in ("softmax", "sigmoid", "float"):
+            return None
+        is_soft = is_soft or short != "float"
+        base = receiver(node)
+        own = base is not None and (dotted(base) is None or dotted(base) in values)
+        node = base if own else argument(node, 0, "input")
     return None
 
 

@@ -23,16 +23,27 @@ _FUNCTIONS = (
 _METHODS = ("log_softmax", "logsumexp")
 
 
-def is_loss_call(module: Module, call: cst.Call) -> bool:
-    """Whether the call is a loss of torch, as a function, a method or a module built here."""
-    full = module.names.full(call.func)
-    if full.startswith("torch.") and full.rpartition(".")[2] in _FUNCTIONS:
-        return True
-    if isinstance(call.func, cst.Call):
-        return _is_loss_class(module, call.func)
-    if dotted(call.func) in _built_losses(module):
-        return True
-    return method(call) in _METHODS and not full.startswith("torch.")
+class Losses:
+    """The losses of a codebase: torch's functions and methods, and modules built by any file."""
+
+    def __init__(self, codebase: Codebase) -> None:
+        """Collect the names of losses that are built, such as `self.criterion`."""
+        self._built = {name for module in codebase for name in _built_losses(module)}
+
+    def is_loss(self, module: Module, call: cst.Call) -> bool:
+        """Whether the call computes a loss, or the log-probabilities one is made of."""
+        full = module.names.full(call.func)
+        if full.startswith("torch.") and full.rpartition(".")[2] in _FUNCTIONS:
+            return True
+        if isinstance(call.func, cst.Call):
+            return _is_loss_class(module, call.func)
+        if dotted(call.func) in self._built:
+            return True
+        return method(call) in _METHODS and not full.startswith("torch.")
+
+    def calls_in(self, module: Module, node: cst.CSTNode) -> list[cst.Call]:
+        """The loss calls below the node."""
+        return [call for call in calls(node) if self.is_loss(module, call)]
 
 
 def loss_input(module: Module, call: cst.Call) -> cst.BaseExpression | None:
@@ -41,11 +52,6 @@ def loss_input(module: Module, call: cst.Call) -> cst.BaseExpression | None:
     if method(call) in _METHODS and not full.startswith("torch."):
         return receiver(call)
     return argument(call, 0, "input")
-
-
-def imported_losses(codebase: Codebase) -> set[str]:
-    """Names of losses built in any module, for the modules that import them."""
-    return {name for module in codebase for name in _built_losses(module)}
 
 
 def _built_losses(module: Module) -> set[str]:
@@ -61,8 +67,3 @@ def _built_losses(module: Module) -> set[str]:
 def _is_loss_class(module: Module, call: cst.Call) -> bool:
     full = module.names.full(call.func)
     return full.startswith("torch.nn.") and full.endswith("Loss")
-
-
-def loss_calls(module: Module, node: cst.CSTNode) -> list[cst.Call]:
-    """The loss calls below the node."""
-    return [call for call in calls(node) if is_loss_call(module, call)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from infrarsi.patches.autocast.losses import is_loss_call
+from infrarsi.patches.autocast.losses import Losses
 from infrarsi.patches.micro_step import Level, MicroStep, Models
 from infrarsi.patches.modules import Codebase, Module
 from infrarsi.patches.recipe import Declined
@@ -32,12 +32,12 @@ class Region:
         return self.statements[-1]
 
 
-def find_region(step: MicroStep, models: Models) -> Region | Declined:
+def find_region(step: MicroStep, models: Models, losses: Losses) -> Region | Declined:
     """From the first statement that calls the model to the last that makes the loss."""
     places = [
         (level, statement)
         for level, statement in step.slice()
-        if models.calls_in(statement) or _has_loss(step.module, statement)
+        if models.calls_in(statement) or losses.calls_in(step.module, statement)
     ]
     if not any(models.calls_in(statement) for _, statement in places):
         return Declined(reason=f"No call of a model leads to the backward in {step.module.path}.")
@@ -86,10 +86,6 @@ def _called_names(node: cst.CSTNode) -> set[str]:
 def _span(level: Level, places: list[cst.BaseStatement]) -> Sequence[cst.BaseStatement]:
     indexes = [i for i, s in enumerate(level.before) if any(s is p for p in places)]
     return level.before[min(indexes) : max(indexes) + 1]
-
-
-def _has_loss(module: Module, statement: cst.CSTNode) -> bool:
-    return any(is_loss_call(module, call) for call in calls(statement))
 
 
 def _must_stay_outside(statement: cst.CSTNode) -> str | None:

@@ -12,6 +12,7 @@ from infrarsi.patches.autocast.casts import (
     match_scatter_dtypes,
 )
 from infrarsi.patches.autocast.device import device_type
+from infrarsi.patches.autocast.losses import Losses
 from infrarsi.patches.autocast.region import Region, called_functions, find_region
 from infrarsi.patches.building import expression
 from infrarsi.patches.micro_step import Models, micro_steps
@@ -65,16 +66,17 @@ class Bf16Autocast:
         codebase = tuple(
             spread_micro_steps(m, lambda node: bool(models.calls_in(node))) for m in codebase
         )
-        regions = [find_region(step, models) for step in micro_steps(codebase)]
+        losses = Losses(codebase)
+        regions = [find_region(step, models, losses) for step in micro_steps(codebase)]
         for region in regions:
             if isinstance(region, Declined):
                 return region
         if not regions:
             return Declined(reason="No backward call on a loss was found.")
-        return _rewrite(codebase, [r for r in regions if isinstance(r, Region)])
+        return _rewrite(codebase, losses, [r for r in regions if isinstance(r, Region)])
 
 
-def _rewrite(codebase: Codebase, regions: list[Region]) -> Rewritten | Declined:
+def _rewrite(codebase: Codebase, losses: Losses, regions: list[Region]) -> Rewritten | Declined:
     rewritings = {module.path: Rewriting() for module in codebase}
     for region in regions:
         module = region.step.module
@@ -82,7 +84,7 @@ def _rewrite(codebase: Codebase, regions: list[Region]) -> Rewritten | Declined:
     functions = called_functions(codebase, regions)
     regional = [(r.step.module, s) for r in regions for s in r.statements]
     code: list[tuple[Module, cst.CSTNode]] = [*functions, *regional]
-    if not keep_losses_fp32(codebase, code, rewritings):
+    if not keep_losses_fp32(losses, code, rewritings):
         return Declined(reason="No loss function was found that could be kept in fp32.")
     keep_routers_fp32(functions, rewritings)
     match_scatter_dtypes(functions, rewritings)
