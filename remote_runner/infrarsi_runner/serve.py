@@ -75,6 +75,7 @@ def _open_service(
     journal = Journal(state.journal, time.time)
     with ExitStack() as stack:
         stack.callback(journal.close)
+        stack.callback(remove_folder, runtime)
         launcher = LocalLauncher()
         JournalledLedger(journal).end_leftovers(launcher, state.root)
         store = GitStore(state.objects)
