@@ -36,3 +36,25 @@ def test_the_dense_example_is_understood_whole(launch: str, accumulation: int, w
     assert values["precision"] == "fp32"
     assert values["loss"] == "cross_entropy"
     assert not reading.problems
+
+
+@pytest.mark.parametrize(
+    "example", sorted(path.parent.name for path in EXAMPLES.glob("*/train.py"))
+)
+@pytest.mark.parametrize("launch", ["python train.py", "torchrun --nproc-per-node 2 train.py"])
+def test_every_example_has_its_work_its_micro_batch_and_its_fetching_understood(
+    example: str, launch: str
+):
+    reading = _read(example, launch, 4)
+    values = _values(reading)
+    for name in ("micro_batch", "accumulation", "global_batch", "seq_len", "lr", "optimizer"):
+        assert values[name] is not None
+    assert values["loss"] == "cross_entropy"
+    assert type(values["clip"]) is float
+    knob = next(knob for knob in reading.knobs if knob.name == "micro_batch")
+    assert knob.bindings
+    assert len(knob.choices) > 2
+    roles = {span.role for span in reading.roles}
+    assert roles >= {"fetch", "forward", "loss", "backward", "clip", "step", "zero_grad", "sync"}
+    fetches = [span.place for span in reading.roles if span.role == "fetch"]
+    assert any(place.end_line > place.line for place in fetches)
