@@ -20,7 +20,10 @@ BROKEN = {
         "no step within 25",
     ),
     "nan": (SOURCE.replace("y.view(-1))", 'y.view(-1)) * float("nan")'), "not finite"),
-    "never steps": (SOURCE.replace("        optimizer.step()\n", ""), "never called an optimizer"),
+    "never steps": (
+        SOURCE.replace("        optimizer.step()\n", "").replace(" = 64\n", " = 16\n"),
+        "never called an optimizer",
+    ),
     "eats memory": (
         SOURCE.replace(
             LOOP, LOOP + "        hoard = [torch.ones(50_000_000) for _ in range(40)]\n"
