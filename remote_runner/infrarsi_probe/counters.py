@@ -4,27 +4,22 @@ Values stay tensors on their device until `record` is called after the window: c
 waits for a device. On the CPU that makes no difference, and they are read at once.
 """
 
-import math
-
 import torch
 
+from infrarsi_probe.deferred import number, settled
 from infrarsi_probe.model_inputs import ModelInputs
 from infrarsi_probe.rows import RowHash, hexadecimal
 
 IGNORE_INDEX = -100
 
 
-def _number(value):
-    """A finite float of a number or one-element tensor, else None."""
-    try:
-        value = float(value)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _settled(tensor):
-    return tensor.item() if tensor.device.type == "cpu" else tensor
+def _autocast(device):
+    """(whether autocast is on, its dtype); torch 2.3 asks by device in functions of their own."""
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    if device == "cpu":
+        return torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()
+    return torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
 
 
 class MicroStep:
@@ -68,8 +63,8 @@ class Counters:
         self._see_autocast(lead.device.type if lead is not None else "cpu")
 
     def _see_autocast(self, device):
-        on = torch.is_autocast_enabled(device)
-        self.autocast = str(torch.get_autocast_dtype(device))[6:] if on else None
+        on, dtype = _autocast(device)
+        self.autocast = str(dtype)[6:] if on else None
 
     def _hash_inputs(self, inputs):
         ids = inputs.ids if inputs.ids.dim() > 1 else inputs.ids.unsqueeze(0)
@@ -77,16 +72,16 @@ class Counters:
         for name, tensor in inputs.others:
             raw = raw + self._hash.raw(tensor, "other " + name)
         self._micro.raw = raw
-        self._inputs.append(_settled(self._hash.total(raw)))
+        self._inputs.append(settled(self._hash.total(raw)))
 
     def _add_targets(self, targets, ignore_index):
         micro = self._micro
-        self._positions.append(_settled((targets != ignore_index).sum()))
+        self._positions.append(settled((targets != ignore_index).sum()))
         rows = targets.reshape(micro.rows, -1) if micro.rows else targets.reshape(1, -1)
         raw = self._hash.raw(rows, "targets")
         if micro.raw is not None:
             raw = raw + micro.raw * 3
-        self._targets.append(_settled(self._hash.total(raw)))
+        self._targets.append(settled(self._hash.total(raw)))
 
     def loss_target(self, target, ignore_index):
         """Count the target of an eager cross-entropy; parts of a chunked one are put together."""
@@ -133,14 +128,14 @@ class Losses:
             self._values.append(None)
             return
         self.dtype = str(first.dtype)[6:]
-        self._values.append(_settled(first.detach()))
+        self._values.append(settled(first.detach()))
 
     def values(self):
         """Finite losses, None for the others; waits for the device."""
-        return tuple(None if v is None else _number(v) for v in self._values)
+        return tuple(None if v is None else number(v) for v in self._values)
 
 
 def learning_rates(optimizers):
     """The rate of every group of these optimizers, in their order; 0.0 where there is none."""
-    rates = [_number(g.get("lr")) for o in optimizers for g in o.param_groups]
+    rates = [number(g.get("lr")) for o in optimizers for g in o.param_groups]
     return tuple(0.0 if r is None else r for r in rates)

@@ -52,7 +52,10 @@ def _part_for(value, like):
     """A whole value laid out as `like` is; without communication."""
     if not hasattr(like, "to_local"):
         return value.to(device=like.device)
-    from torch.distributed.tensor import DTensor, Replicate
+    try:
+        from torch.distributed.tensor import DTensor, Replicate
+    except ImportError:
+        from torch.distributed._tensor import DTensor, Replicate
 
     mesh = like.device_mesh
     value = value.to(device=like.to_local().device)
@@ -92,7 +95,7 @@ class RedoPlan(Plan):
         self._put_weights(self._session.roots.names(), self._parameters())
         for optimizer in self._session.optimizers:
             self._put_state(optimizer, step)
-        self._session.forget_weights()
+        self._session.recorder.forget_weights()
 
     def forward_begins(self, module):
         """At step 0 the parameters become known by the modules that are called."""

@@ -8,14 +8,13 @@ import torch
 
 from infrarsi_probe import clocks, facts, failures, ranks
 from infrarsi_probe.control import Control, RunnerGoneError
-from infrarsi_probe.counters import Losses, learning_rates
 from infrarsi_probe.overhead import Overhead, counted
 from infrarsi_probe.plans import plans_for
+from infrarsi_probe.recording import Recorder
 from infrarsi_probe.roots import Roots
 from infrarsi_probe.rows import RowHash
 from infrarsi_probe.steps import StepMachine
 from infrarsi_probe.ticks import ticker
-from infrarsi_probe.weights import WeightSample, n_changed
 
 BACKWARD_LIMIT = 64
 BACKWARD_LIMIT_WITH_OPTIMIZER = 4096
@@ -32,24 +31,19 @@ class Session:
         self.roots = Roots(RowHash(self.config.hash_key))
         self.plans = plans_for(self)
         self.phases = next((p.phases for p in self.plans if hasattr(p, "phases")), None)
-        self.optimizers = []
+        self.recorder = Recorder()
         self.begun = False
         self.narrow = None
         self.installed = None
-        self._records = []
         self._unsupported = []
-        self._losses = Losses()
-        self._called = []
-        self._skipped = False
-        self._found_inf = []
-        self._sample = None
-        self._weights_before = None
-        self._weights_after = None
-        self._moved_alone = []
-        self._cpu = clocks.cpu()
         self._control = None
         self._ticker = None
         self._stop_after = self.config.end_step - 1
+
+    @property
+    def optimizers(self):
+        """Optimizers that have stepped, in the order of their first call."""
+        return self.recorder.optimizers
 
     def note(self, text):
         """Say in the evidence that something could not be seen or done."""
@@ -134,7 +128,7 @@ class Session:
         if not self.begun:
             self._begin()
         self.machine.backward_begins()
-        self._losses.add(tensors)
+        self.recorder.losses.add(tensors)
         self._check_optimizer_is_called()
         self._enter("backward")
         return True
@@ -161,23 +155,10 @@ class Session:
         """An optimizer's step starts."""
         outermost = self.machine.optimizer_begins()
         if outermost:
-            self._optimizer_begins(optimizer)
+            self.recorder.optimizer_begins(optimizer)
+            for plan in self.plans:
+                plan.optimizer_begins(optimizer)
         self._enter("optimizer")
-
-    def _optimizer_begins(self, optimizer):
-        if all(optimizer is not o for o in self.optimizers):
-            self.optimizers.append(optimizer)
-            self._sample = WeightSample([p for o in self.optimizers for p in facts.parameters(o)])
-            self._weights_before = self._weights_after = None
-        if self._weights_before is None:
-            self._weights_before = self._sample.take()
-            self._moved_alone.append(n_changed(self._weights_after, self._weights_before))
-        found_inf = getattr(optimizer, "found_inf", None)
-        if found_inf is not None:
-            self._found_inf.append(found_inf)
-        self._called.append(optimizer)
-        for plan in self.plans:
-            plan.optimizer_begins(optimizer)
 
     @counted
     def optimizer_ends(self, optimizer):
@@ -188,17 +169,12 @@ class Session:
     @counted
     def optimizer_skipped(self, optimizer):
         """A gradient scaler left out this optimizer's step."""
-        self._skipped = True
-        self._called.append(optimizer)
+        self.recorder.optimizer_skipped(optimizer)
         self.machine.optimizer_called()
 
     def _before_work(self):
         if self.machine.ends_before_work():
             self._close()
-
-    def forget_weights(self):
-        """Weights were changed by the probe itself: do not take it for the script's doing."""
-        self._weights_after = None
 
     def close_pending(self):
         """Close the last step of a script that has ended by itself."""
@@ -213,7 +189,8 @@ class Session:
         index = self.machine.index
         for plan in self.plans:
             plan.closes(index)
-        self._record(index)
+        keep = index >= self.config.first_recorded
+        self.recorder.close(index, self.machine.close(), self.roots.close_step(), keep)
         if index == 0 and self.narrow is not None:
             self.narrow(self.roots.chosen)
         if index + 1 == self.config.first_recorded:
@@ -222,30 +199,6 @@ class Session:
         if index >= self._stop_after:
             self.lifetime.end_job("finished" if self._control is None else "stopped")
         self._open()
-
-    def _record(self, index):
-        counters = self.roots.close_step()
-        self._weights_after = self._sample.take() if self._sample is not None else None
-        changed = n_changed(self._weights_before, self._weights_after)
-        self._weights_before = None
-        cpu = clocks.cpu()
-        if index >= self.config.first_recorded:
-            fields = {
-                "index": index,
-                "end_s": clocks.monotonic(),
-                "cpu_s": cpu - self._cpu,
-                "micro_steps": self.machine.micro_steps,
-                "learning_rates": learning_rates(facts.distinct(self._called)),
-                "loss_dtype": self._losses.dtype,
-            }
-            late = (counters, self._losses, changed, self._skipped, tuple(self._found_inf))
-            self._records.append((fields, late))
-        self._cpu = cpu
-        self._losses = Losses()
-        self._called = []
-        self._skipped = False
-        self._found_inf = []
-        self.machine.close()
 
     def _tick(self, index):
         if self._control is None:
@@ -291,14 +244,14 @@ class Session:
         """The session's fields of the evidence file; waits for the device."""
         for plan in self.plans:
             plan.finishes()
-        if any(n is not None and int(n) for n in self._moved_alone):
+        if self.recorder.weights_moved_alone():
             self.note("parameters changed without an optimizer call")
         if self.roots.best() is None and self.machine.n_backward:
             self.note("the root module's forward was not seen")
         fields = facts.process_facts(self)
-        fields["steps"] = [_step(fields, late) for fields, late in self._records]
+        fields["steps"] = self.recorder.records()
         fields["overhead_s"] = max(0.0, self.overhead.seconds)
-        fields["overhead_steps"] = len(self._records)
+        fields["overhead_steps"] = len(self.recorder)
         fields["tampering"] = self._tampering()
         for plan in self.plans:
             fields.update(plan.evidence())
@@ -308,11 +261,3 @@ class Session:
     def _tampering(self):
         broken = self.installed.broken() if self.installed is not None else ()
         return [*clocks.replaced_clocks(), *broken]
-
-
-def _step(fields, late):
-    counters, losses, changed, skipped, found_inf = late
-    record = {**fields, **counters.fields(), "losses": losses.values()}
-    record["changed_samples"] = None if changed is None else int(changed)
-    record["skipped"] = bool(skipped or any(bool(f) for f in found_inf))
-    return record
