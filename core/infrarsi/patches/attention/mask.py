@@ -6,19 +6,21 @@ mask is causal when that function says so, however it was spelled.
 """
 
 import math
+from dataclasses import replace
 
 import libcst as cst
 
 from infrarsi.patches.attention.scope import Scope, Value, attribute, module_constant, returned
 from infrarsi.patches.attention.steps import (
-    BINARY,
     Index,
     Mask,
     Step,
+    as_bool,
+    binary,
     choose,
     compare,
     constant,
-    pointwise,
+    inverted,
     transposed,
     triangle,
     unary,
@@ -35,10 +37,17 @@ _COMPARING_METHODS: dict[str, type[cst.BaseCompOp]] = {
     "lt": cst.LessThan,
     "gt": cst.GreaterThan,
 }
-_SAME = (
-    *("to", "float", "int", "long", "byte", "half", "cuda", "cpu", "contiguous", "clone", "detach"),
-    *("expand", "expand_as", "type", "type_as"),
-)
+_SAME = ("cuda", "cpu", "contiguous", "clone", "detach")
+_FLOATS = ("torch.float", "torch.float32", "torch.float16", "torch.bfloat16", "torch.float64")
+_INTEGERS = ("torch.int", "torch.int32", "torch.int64", "torch.long", "torch.uint8", "torch.int8")
+_CASTS = {
+    "bool": "torch.bool",
+    "float": "torch.float",
+    "double": "torch.float64",
+    "int": "torch.int",
+    "long": "torch.long",
+    "byte": "torch.uint8",
+}
 _INFINITE = ("math.inf", "torch.inf", "numpy.inf")
 
 
@@ -67,8 +76,7 @@ class _Reader:
         if isinstance(node, cst.UnaryOperation):
             return unary(node.operator, self.read(node.expression))
         if isinstance(node, cst.BinaryOperation):
-            apply = BINARY.get(type(node.operator))
-            return pointwise(apply, self.read(node.left), self.read(node.right))
+            return binary(type(node.operator), self.read(node.left), self.read(node.right))
         if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
             compared = node.comparisons[0]
             left, right = self.read(node.left), self.read(compared.comparator)
@@ -83,7 +91,7 @@ class _Reader:
     def _read_name(self, node: cst.Name | cst.Attribute) -> Mask:
         name = dotted(node) or ""
         if name in ("True", "False"):
-            return constant(float(name == "True"))
+            return as_bool(constant(float(name == "True")))
         full = self._scope.module.names.full(node)
         if full.replace("np.", "numpy.") in _INFINITE:
             return constant(math.inf)
@@ -124,16 +132,18 @@ class _Reader:
 
     def _made(self, short: str, node: cst.Call, given: list[cst.BaseExpression]) -> Mask:
         if short in ("ones", "zeros"):
-            return constant(float(short == "ones"), _n_leading(given))
+            return self._typed(node, constant(float(short == "ones"), _n_leading(given)))
         if short in ("ones_like", "zeros_like"):
-            return constant(float(short == "ones_like"), None)
+            return self._typed(node, constant(float(short == "ones_like"), None))
         if short in ("full", "full_like"):
             fill = argument(node, 1, "fill_value")
             made = self.read(fill) if fill is not None else None
             n_leading = _n_leading(given[:1]) if short == "full" else None
-            return constant(made.low, n_leading) if isinstance(made, Step) else None
+            if not isinstance(made, Step):
+                return None
+            return self._typed(node, replace(made, n_leading=n_leading))
         if short in ("tensor", "as_tensor") and given:
-            return self.read(given[0])
+            return self._typed(node, self.read(given[0]))
         if short == "arange" and len(given) == 1:
             return Index("column")
         if short == "generate_square_subsequent_mask":
@@ -153,18 +163,35 @@ class _Reader:
             chosen, fill = argument(node, first, "mask"), argument(node, first + 1, "value")
             if chosen is None or fill is None:
                 return None
-            return choose(self.read(chosen), self.read(fill), mask)
+            is_bool = isinstance(mask, Step) and mask.is_bool
+            return None if is_bool else choose(self.read(chosen), self.read(fill), mask)
         if short in _COMPARING_METHODS:
             other = argument(node, first, "other")
             return compare(_COMPARING_METHODS[short], mask, self.read(other)) if other else None
         if short in ("transpose", "swapaxes", "t"):
             dims = [_integer(a) for a in plain_arguments(node)[first:]]
             return transposed(mask, "t" if short == "t" else tuple(dims))
-        if short in ("view", "reshape", "unsqueeze"):
+        if short in ("view", "reshape", "unsqueeze", "expand", "expand_as"):
             return _reshaped(short, mask, plain_arguments(node)[first:])
-        if short in ("bool", "logical_not"):
-            return pointwise(lambda a, _: float(bool(a) == (short == "bool")), mask, constant(0))
+        if short == "logical_not":
+            return inverted(mask)
+        if short in _CASTS and len(node.args) == first:
+            return _cast(mask, _CASTS[short])
+        if short in ("to", "type"):
+            return self._typed(node, mask)
         return mask if short in _SAME else None
+
+    def _typed(self, node: cst.Call, mask: Mask) -> Mask:
+        """The mask in the dtype among the call's arguments, if there is one."""
+        for arg in node.args:
+            full = self._scope.module.names.full(arg.value)
+            if full.startswith("torch."):
+                return _cast(mask, full)
+            if (arg.keyword is not None and arg.keyword.value == "dtype") or full.endswith(
+                ".dtype"
+            ):
+                return _cast(mask, "torch.float")
+        return mask
 
     def _where(self, node: cst.Call, base: cst.BaseExpression | None, first: int) -> Mask:
         given = plain_arguments(node)
@@ -207,17 +234,41 @@ def _n_leading(given: list[cst.BaseExpression]) -> int | None:
     return len(given) - 2 if len(given) > 1 else None
 
 
+def _cast(mask: Mask, dtype: str) -> Mask:
+    """The mask in a dtype; None where that may change its values."""
+    if not isinstance(mask, Step):
+        return None
+    if dtype == "torch.bool":
+        return as_bool(mask)
+    fits = {mask.low, mask.high} <= {0.0, 1.0}
+    if dtype in _FLOATS or (dtype in _INTEGERS and fits):
+        return replace(mask, is_bool=False)
+    return None
+
+
 def _reshaped(short: str, mask: Mask, given: list[cst.BaseExpression]) -> Mask:
     if isinstance(mask, Index):
         return _stood_up(short, given)
     if not isinstance(mask, Step):
         return None
+    if short == "expand_as":
+        return replace(mask, n_leading=None)
     if short != "unsqueeze":
-        return Step(mask.edge, mask.low, mask.high, _n_leading(given))
+        return _viewed(short, mask, given)
     position = _integer(given[0]) if given else None
     if mask.n_leading is None or position is None or not 0 <= position <= mask.n_leading:
         return None
-    return Step(mask.edge, mask.low, mask.high, mask.n_leading + 1)
+    return replace(mask, n_leading=mask.n_leading + 1)
+
+
+def _viewed(short: str, mask: Step, given: list[cst.BaseExpression]) -> Mask:
+    """`view(1, 1, T, T)` and `expand(B, H, T, T)`: rows and columns stay the last two."""
+    sizes = [_integer(a) for a in given]
+    if len(sizes) < 2 or 1 in sizes[-2:] or mask.n_leading is None:
+        return None
+    if short != "expand" and any(size != 1 for size in sizes[:-2]):
+        return None
+    return replace(mask, n_leading=len(sizes) - 2)
 
 
 def _stood_up(short: str, given: list[cst.BaseExpression]) -> Mask:
@@ -257,7 +308,7 @@ def _sliced(mask: Mask, node: cst.Subscript) -> Mask:
             if consumed >= mask.n_leading:
                 return None
             consumed, n_leading = consumed + 1, n_leading - 1
-    return Step(mask.edge, mask.low, mask.high, n_leading)
+    return replace(mask, n_leading=n_leading)
 
 
 def _is_new_axis(item: cst.BaseSlice) -> bool:

@@ -6,19 +6,24 @@ Leaves out code: what expression stands for which function is `mask`'s to read.
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 
 @dataclass(frozen=True)
 class Step:
-    """`low` where column - row <= `edge`, `high` beyond; `n_leading` dimensions before the two."""
+    """`low` where column - row <= `edge`, `high` beyond.
+
+    `n_leading` counts dimensions before the last two, None where unknown. `is_bool` is surely a
+    tensor of bools, whose `~` and `+` are logical.
+    """
 
     edge: int
     low: float
     high: float
     n_leading: int | None = 0
+    is_bool: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -35,14 +40,16 @@ class Index:
 
 Mask = Step | Index | None
 
-BINARY: dict[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
+_ARITHMETIC: dict[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
     cst.Add: operator.add,
     cst.Subtract: operator.sub,
     cst.Multiply: operator.mul,
     cst.Divide: operator.truediv,
+    cst.Power: operator.pow,
+}
+_LOGICAL: dict[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
     cst.BitAnd: lambda a, b: float(bool(a) and bool(b)),
     cst.BitOr: lambda a, b: float(bool(a) or bool(b)),
-    cst.Power: operator.pow,
 }
 _COMPARED: dict[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
     cst.Equal: operator.eq,
@@ -80,23 +87,43 @@ def pointwise(apply: Callable[[float, float], float] | None, a: Mask, b: Mask) -
     return step if finite else None
 
 
-def unary(operator_: cst.BaseUnaryOp, mask: Mask) -> Mask:
-    """Minus or not, on each side."""
-    if isinstance(operator_, cst.Minus):
+def binary(kind: type[cst.BaseBinaryOp], a: Mask, b: Mask) -> Mask:
+    """An arithmetic or logical operation; bools are only combined logically."""
+    if isinstance(a, Step) and isinstance(b, Step) and a.is_bool and b.is_bool:
+        return as_bool(pointwise(_LOGICAL.get(kind), a, b))
+    return pointwise(_ARITHMETIC.get(kind), a, b)
+
+
+def as_bool(mask: Mask) -> Mask:
+    """True where the mask is not zero."""
+    if not isinstance(mask, Step):
+        return None
+    low, high = float(bool(mask.low)), float(bool(mask.high))
+    return Step(mask.edge, low, high, mask.n_leading, is_bool=True)
+
+
+def inverted(mask: Mask) -> Mask:
+    """Logical not, of anything."""
+    return as_bool(pointwise(lambda a, _: float(not a), mask, constant(0)))
+
+
+def unary(kind: cst.BaseUnaryOp, mask: Mask) -> Mask:
+    """Minus, or `~` of bools (of integers it is another thing)."""
+    if not isinstance(mask, Step):
+        return None
+    if isinstance(kind, cst.Minus) and not mask.is_bool:
         return pointwise(lambda a, _: -a, mask, constant(0))
-    if isinstance(operator_, cst.BitInvert | cst.Not):
-        return pointwise(lambda a, _: float(not a), mask, constant(0))
-    return None
+    return inverted(mask) if isinstance(kind, cst.BitInvert) and mask.is_bool else None
 
 
 def compare(kind: type[cst.BaseCompOp], a: Mask, b: Mask) -> Mask:
     """1 where the comparison holds and 0 elsewhere."""
-    compare = _COMPARED.get(kind)
-    if compare is None:
+    holds = _COMPARED.get(kind)
+    if holds is None:
         return None
     if isinstance(a, Index) and isinstance(b, Index):
         return _compare_indexes(kind, a, b)
-    return pointwise(lambda x, y: float(compare(x, y)), a, b)
+    return as_bool(pointwise(lambda x, y: float(holds(x, y)), a, b))
 
 
 def _compare_indexes(kind: type[cst.BaseCompOp], a: Index, b: Index) -> Mask:
@@ -115,7 +142,7 @@ def _compare_indexes(kind: type[cst.BaseCompOp], a: Index, b: Index) -> Mask:
         cst.GreaterThan: Step(0, 0.0, 1.0),
         cst.GreaterThanEqual: Step(-1, 0.0, 1.0),
     }
-    return column_against_row.get(kind)
+    return as_bool(column_against_row.get(kind))
 
 
 def triangle(short: str, mask: Mask, diagonal: int | None) -> Mask:
@@ -123,7 +150,8 @@ def triangle(short: str, mask: Mask, diagonal: int | None) -> Mask:
     if not isinstance(mask, Step) or diagonal is None:
         return None
     keep = Step(diagonal, 1.0, 0.0) if short == "tril" else Step(diagonal - 1, 0.0, 1.0)
-    return choose(keep, mask, constant(0.0, mask.n_leading))
+    zero = Step(0, 0.0, 0.0, mask.n_leading, is_bool=mask.is_bool)
+    return choose(keep, mask, zero)
 
 
 def choose(chosen: Mask, yes: Mask, no: Mask) -> Mask:
@@ -139,7 +167,9 @@ def choose(chosen: Mask, yes: Mask, no: Mask) -> Mask:
     low, high = (yes.low if chosen.low else no.low), (yes.high if chosen.high else no.high)
     leading = [m.n_leading for m in (chosen, yes, no)]
     known = [n for n in leading if n is not None]
-    return Step(edges.pop() if edges else 0, low, high, max(known) if len(known) == 3 else None)
+    n_leading = max(known) if len(known) == 3 else None
+    is_bool = yes.is_bool and no.is_bool
+    return Step(edges.pop() if edges else 0, low, high, n_leading, is_bool)
 
 
 def transposed(mask: Mask, how: "str | tuple[int | None, ...]") -> Mask:
@@ -149,4 +179,4 @@ def transposed(mask: Mask, how: "str | tuple[int | None, ...]") -> Mask:
     plain = mask.n_leading == 0 and how in ("t", (0, 1), (1, 0))
     if not (plain or how in ("mT", (-2, -1), (-1, -2))):
         return None
-    return Step(-mask.edge - 1, mask.high, mask.low, mask.n_leading)
+    return replace(mask, edge=-mask.edge - 1, low=mask.high, high=mask.low)
