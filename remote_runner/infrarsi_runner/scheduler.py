@@ -87,12 +87,12 @@ class Scheduler:
         while (request := self._next()) is not None:
             assert self._running is not None
             end, result = self._carry_out(request, self._running[1])
+            if end is not None:
+                self._tidy(request)
             with self._wake:
                 self._running = None
                 if end is not None:
                     self._journal.finish(request.id, end, result)
-            if end is not None:
-                self._tidy(request)
 
     def _next(self) -> StartCampaign | None:
         """Wait for a campaign; None when the daemon leaves."""
