@@ -4,7 +4,7 @@ import ast
 import functools
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -185,3 +185,21 @@ def test_a_job_cut_off_anywhere_never_raises(name: str):
         outcome = recipe_named(name).rewrite(MappingSources({"train.py": text[:end]}), LAUNCH)
         if isinstance(outcome, Rewritten):
             compile(outcome.texts["train.py"], "train.py", "exec")
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("    ", "\t"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.removesuffix("\n"),
+    ],
+    ids=["crlf", "tabs", "byte_order_mark", "no_last_line_end"],
+)
+def test_the_files_own_form_is_kept(spell: Callable[[str], str]):
+    texts = {path: spell(text) for path, text in JOB.items()}
+    composed = compose(NAMES, MappingSources(texts), LAUNCH)
+    assert isinstance(composed, Composed)
+    plain = together(frozenset(NAMES))
+    assert composed.texts == {path: spell(text) for path, text in plain.texts.items()}

@@ -14,7 +14,7 @@ from infrarsi.patches.attention.steps import Mask, Step
 from infrarsi.patches.modules import Module, parse
 
 N = 6
-NUMBERS = st.sampled_from(["0", "1", "2", "-1", "-1e9", "0.5", 'float("-inf")', "-math.inf"])
+NUMBERS = st.sampled_from(["0", "1", "2", "-1", "-16384.0", "0.5", 'float("-inf")', "-math.inf"])
 SHIFTS = st.sampled_from(["", ", 0", ", 1", ", -1", ", diagonal=1", ", diagonal=2"])
 
 
@@ -51,7 +51,7 @@ LEAVES = st.sampled_from(
     [
         "torch.ones(T, T)",
         "torch.zeros(T, T)",
-        "torch.full((T, T), -1e9)",
+        "torch.full((T, T), -16384.0)",
         "(torch.arange(T)[None, :] <= torch.arange(T)[:, None])",
         "(torch.arange(T).unsqueeze(1) < torch.arange(T).view(1, -1))",
         "(torch.arange(T) > torch.arange(T).view(-1, 1))",
