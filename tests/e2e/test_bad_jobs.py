@@ -17,7 +17,7 @@ BROKEN = {
     ),
     "hangs": (
         SOURCE.replace(LOOP, LOOP + "        import time\n\n        time.sleep(3600)\n"),
-        "no step within 25",
+        "no step within 40",
     ),
     "nan": (SOURCE.replace("y.view(-1))", 'y.view(-1)) * float("nan")'), "not finite"),
     "never steps": (
@@ -37,7 +37,7 @@ BROKEN = {
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     walk = Walk(tmp_path_factory.mktemp("broken"))
-    walk.prepare(config="timeout_s = 25\nmemory_limit_gib = 0.5\n")
+    walk.prepare(config="timeout_s = 40\nmemory_limit_gib = 0.5\n")
     yield walk
     walk.end()
 
