@@ -20,6 +20,7 @@ DEFAULTS = {
     "audit_limit_bytes": 4 << 30,
     "redo_steps": (),
     "redo_dir": None,
+    "autocast": None,
     "spans": (),
     "source_root": None,
 }

@@ -7,6 +7,11 @@ import torch
 TARGET_NAMES = {"labels", "label", "targets", "target", "y", "tgt", "gold"}
 
 
+def is_traced(args, kwargs):
+    """Whether a call is only being traced: older compilers run hooks on fake tensors."""
+    return any(type(a).__name__ == "FakeTensor" for a in (*args, *kwargs.values()))
+
+
 def argument_names(module):
     """Positional argument names of a module's forward; empty where it cannot be told."""
     module = getattr(module, "_orig_mod", module)

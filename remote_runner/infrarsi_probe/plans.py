@@ -40,6 +40,7 @@ def plans_for(session):
     from infrarsi_probe.flops import FlopPlan
     from infrarsi_probe.profile import ProfilePlan
     from infrarsi_probe.redo import RedoPlan
+    from infrarsi_probe.reference import ReferencePlan
 
     mode = session.config.mode
     if mode == "preflight":
@@ -47,5 +48,6 @@ def plans_for(session):
     if mode == "profile":
         return [ProfilePlan(session)]
     if mode == "redo":
-        return [AuditPlan(session), RedoPlan(session)]
+        reference = [ReferencePlan(session)] if session.config.autocast else []
+        return [AuditPlan(session), RedoPlan(session), *reference]
     return [AuditPlan(session)]

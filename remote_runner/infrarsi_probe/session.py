@@ -8,6 +8,7 @@ import torch
 
 from infrarsi_probe import clocks, facts, failures, ranks
 from infrarsi_probe.control import Control, RunnerGoneError
+from infrarsi_probe.model_inputs import is_traced
 from infrarsi_probe.overhead import Overhead, counted
 from infrarsi_probe.plans import plans_for
 from infrarsi_probe.recording import Recorder
@@ -83,7 +84,7 @@ class Session:
     @counted
     def forward_begins(self, module, args, kwargs):
         """An outermost forward of `module` starts."""
-        if self.machine.in_backward:
+        if self.machine.in_backward or is_traced(args, kwargs):
             return
         self._before_work()
         if torch.is_grad_enabled():
