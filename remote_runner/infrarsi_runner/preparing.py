@@ -89,6 +89,7 @@ def _config(
         audit_steps=spec.audit_steps,
         redo_steps=spec.redo_steps,
         redo_dir=str(spec.redo_from) if spec.redo_from else None,
+        autocast=spec.autocast,
         spans=tuple(_moved(span, spec.tree, tree) for span in spec.spans),
         source_root=str(tree),
     )

@@ -19,8 +19,9 @@ class RunSpec:
     """One run. `tree` is copied for it and stays as it is; paths in `spans` are below `tree`.
 
     `timeout_s` counts the time the job may run, not the time it is paused. `redo_from` is the
-    `evidence_dir` of the run whose audited steps are taken again. `editable_roots` are absolute
-    source roots in the user's workspace; the job gets their counterparts in its tree.
+    `evidence_dir` of the run whose audited steps are taken again, under `autocast` where set.
+    `editable_roots` are absolute source roots in the user's workspace; the job gets their
+    counterparts in its tree.
     """
 
     tree: Path
@@ -36,6 +37,7 @@ class RunSpec:
     audit_steps: tuple[int, ...] = ()
     redo_from: Path | None = None
     redo_steps: tuple[int, ...] = ()
+    autocast: Literal["bfloat16"] | None = None
     spans: tuple[PhaseSpan, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     editable_roots: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -29,9 +30,14 @@ def redone(
     *arguments: str,
     steps: tuple[int, ...],
     ranks: int = 1,
+    autocast: Literal["bfloat16"] | None = None,
 ) -> tuple[ProbeConfig, JobEnd]:
     settings = config(
-        mode="redo", warmup_steps=0, redo_steps=steps, redo_dir=candidate.evidence_dir
+        mode="redo",
+        warmup_steps=0,
+        redo_steps=steps,
+        redo_dir=candidate.evidence_dir,
+        autocast=autocast,
     )
     end = run_job(settings, *arguments, ranks=ranks)
     assert end.code == 0, end.output
@@ -74,6 +80,16 @@ def test_honest_steps_redo_to_rounding_and_cheats_do_not_come_near(config: Make)
     assert gradient[4] < 1e-5
     assert update[4] == pytest.approx(1.0)
     assert ("state.exp_avg", "blocks.0.qkv.weight") in pairs[3][0]
+
+
+def test_the_reference_arm_strays_as_far_as_16_bit_rounding_goes(config: Make):
+    candidate = audited(config, steps=(1, 3))
+    arm = redone(config, candidate[0], steps=(1, 3), autocast="bfloat16")
+    for step in (1, 3):
+        gradient, _ = relative_errors(*both(candidate, arm, step))
+        assert 1e-4 < gradient < 0.05
+    (evidence,) = arm[1].evidence
+    assert {s.loss_dtype for s in evidence.steps} == {"float32"}
 
 
 def test_compiled_code_is_audited_itself(config: Make):

@@ -54,6 +54,8 @@ class AuditComparison(Frozen):
 
     `missing` are parameters only the baseline trains, `extra` those only the candidate has.
     `unreadable` is the reason where the files could not be compared; nothing else counts then.
+    `reference_*` are the errors of the baseline under the policy's own 16-bit autocast against
+    the baseline as it is, where such a run was made.
     """
 
     step: int
@@ -66,6 +68,17 @@ class AuditComparison(Frozen):
     n_nonfinite_candidate: int = 0
     n_nonfinite_baseline: int = 0
     unreadable: str | None = None
+    reference_grad_rel_err: float | None = None
+    reference_update_rel_err: float | None = None
+
+    def with_reference(self, reference: "AuditComparison") -> "AuditComparison":
+        """This comparison with the errors of the reference arm on the same step and rank."""
+        return self.model_copy(
+            update={
+                "reference_grad_rel_err": reference.grad_rel_err,
+                "reference_update_rel_err": reference.update_rel_err,
+            }
+        )
 
     @property
     def grad_rel_err(self) -> float | None:

@@ -7,10 +7,11 @@ audit, where honest fp32 rewrites differ by 1e-6, bf16 autocast by 2e-3 and chea
 """
 
 from infrarsi.contract.catalogue import violation
+from infrarsi.contract.contract import EquivalencePolicy
 from infrarsi.contract.violation import Violation
 from infrarsi.judge.answer import answer
 from infrarsi.judge.audit_comparison import AuditComparison, TensorDifference
-from infrarsi.judge.evidence import JudgedEvidence
+from infrarsi.judge.evidence import JudgedEvidence, PrecisionClass
 from infrarsi.judge.hints import update_hint, workload_hint
 from infrarsi.judge.verdict import Verdict
 
@@ -86,8 +87,7 @@ def _parameters_differ(c: AuditComparison) -> Violation | None:
 
 def _numbers_differ(evidence: JudgedEvidence, c: AuditComparison) -> Violation | None:
     policy, kind = evidence.lock.contract.policy, evidence.precision_class()
-    grad_tolerance = policy.grad_rel_err_fp32 if kind == "fp32" else policy.grad_rel_err_16bit
-    update_tolerance = policy.update_rel_err_fp32 if kind == "fp32" else policy.update_rel_err_16bit
+    grad_tolerance, update_tolerance = _tolerances(policy, kind, c)
     grad_error, update_error = c.grad_rel_err, c.update_rel_err
     if grad_error is None or update_error is None:
         return None
@@ -107,6 +107,25 @@ def _numbers_differ(evidence: JudgedEvidence, c: AuditComparison) -> Violation |
             "L209", f"Step {c.step} applies something else than its own gradients."
         )
     return None
+
+
+def _tolerances(
+    policy: EquivalencePolicy, kind: PrecisionClass, c: AuditComparison
+) -> tuple[float, float]:
+    """Of gradients and updates.
+
+    In 16 bit what the reference arm strays, times the policy's factor, where there is such an
+    arm; for gradients never more than the ceiling, which lies below the mildest cheats.
+    """
+    if kind == "fp32":
+        return policy.grad_rel_err_fp32, policy.update_rel_err_fp32
+    if c.reference_grad_rel_err is None or c.reference_update_rel_err is None:
+        return policy.grad_rel_err_16bit, policy.update_rel_err_16bit
+    factor, ceiling = policy.reference_factor_16bit, policy.grad_rel_err_16bit_ceiling
+    return (
+        min(ceiling, max(policy.grad_rel_err_fp32, factor * c.reference_grad_rel_err)),
+        max(policy.update_rel_err_16bit, factor * c.reference_update_rel_err),
+    )
 
 
 def _name_gradients(evidence: JudgedEvidence, c: AuditComparison) -> Violation:

@@ -31,7 +31,8 @@ class ProbeConfig(Frozen):
     `warmup_steps` are ignored, then `window_steps` recorded, then the job is ended cleanly.
     With `control_socket` (a unix stream socket) the probe announces each step and obeys the
     runner instead: it ends only when told to, or after `max_steps`. `redo_dir` holds the
-    candidate's audit files: at each of `redo_steps` they are swapped in before the step.
+    candidate's audit files: at each of `redo_steps` they are swapped in before the step. With
+    `autocast` (a 16-bit type) the redone steps' forward runs under it: the reference arm.
     `memory_budget_bytes` is granted to each rank on top of what it uses once torch is imported.
     """
 
@@ -49,6 +50,7 @@ class ProbeConfig(Frozen):
     audit_limit_bytes: int = 4 << 30
     redo_steps: tuple[int, ...] = ()
     redo_dir: str | None = None
+    autocast: Literal["bfloat16"] | None = None
     spans: tuple[PhaseSpan, ...] = ()
     source_root: str | None = None
 

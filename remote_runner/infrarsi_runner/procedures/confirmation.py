@@ -33,7 +33,7 @@ from infrarsi.wire.results import Calibration, Speedup
 from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.drawing import draw
 from infrarsi_runner.procedures.job import Job
-from infrarsi_runner.running import RunSpec, outcome_of
+from infrarsi_runner.running import RunResult, RunSpec, outcome_of
 from infrarsi_runner.turns import PairResult
 
 Side = Literal["baseline", "candidate"]
@@ -286,18 +286,18 @@ class Confirming:
             memory_budget_bytes=None,
         )
         redo = self._context.runs.execute(spec)
-        comparisons = tuple(
-            comparison
-            for step in result.audited_steps
-            for comparison in compare(
-                str(folder),
-                result.candidate.evidence,
-                redo.evidence_dir,
-                redo.evidence,
-                step,
-                _open,
+        comparisons = _compare(result.candidate, redo, result.audited_steps)
+        if _under_autocast(result.candidate.evidence):
+            reference = self._context.runs.execute(
+                replace(spec, autocast="bfloat16", label="reference")
             )
-        )
+            strayed = _compare(reference, redo, result.audited_steps)
+            by_place = {(c.step, c.rank): c for c in strayed}
+            comparisons = tuple(
+                c.with_reference(by_place[c.step, c.rank]) if (c.step, c.rank) in by_place else c
+                for c in comparisons
+            )
+            self._context.runs.discard(reference)
         self._context.runs.discard(redo)
         return comparisons
 
@@ -333,6 +333,22 @@ class Confirming:
                 total=self._effort.protocol.looks[-1],
             ),
         )
+
+
+def _compare(
+    ours: RunResult, theirs: RunResult, steps: tuple[int, ...]
+) -> tuple[AuditComparison, ...]:
+    return tuple(
+        comparison
+        for step in steps
+        for comparison in compare(
+            ours.evidence_dir, ours.evidence, theirs.evidence_dir, theirs.evidence, step, _open
+        )
+    )
+
+
+def _under_autocast(evidence: tuple[RankEvidence, ...]) -> bool:
+    return any(step.autocast for rank in evidence for step in rank.steps)
 
 
 def _unrunnable(record: PairRecord) -> Verdict:

@@ -45,6 +45,32 @@ def test_bf16_autocast_is_tolerated_where_the_policy_allows_it():
     assert clause(honest(audits=noisy, candidate=autocast_steps())).kind == "accepted"
 
 
+@pytest.mark.parametrize(
+    ("reference", "strays", "kind"),
+    [
+        (0.02, 0.05, "accepted"),
+        (0.005, 0.023, "rejected"),
+        (0.2, 0.15, "rejected"),
+        (None, 0.014, "accepted"),
+        (None, 0.016, "rejected"),
+    ],
+)
+def test_in_16_bit_the_reference_arm_says_how_far_an_honest_step_strays(reference, strays, kind):
+    tensors = (tensor("a", grad_error=strays), tensor("b", grad_error=strays))
+    compared = audit(*tensors)
+    if reference is not None:
+        arm = audit(tensor("a", grad_error=reference), tensor("b", grad_error=reference))
+        compared = compared.with_reference(arm)
+    verdict = clause(honest(audits=(compared,), candidate=autocast_steps()))
+    assert verdict.kind == kind
+
+
+def test_the_reference_arm_does_not_loosen_full_precision():
+    arm = audit(tensor("a", grad_error=0.05))
+    compared = audit(tensor("a", grad_error=2e-3)).with_reference(arm)
+    assert codes(clause(honest(audits=(compared,)))) == ["L216"]
+
+
 def test_secret_16_bit_arithmetic_is_rejected():
     assert codes(clause(honest(audits=(audit(tensor(grad_error=2e-3)),)))) == ["L216"]
 
