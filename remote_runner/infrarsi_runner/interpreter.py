@@ -48,7 +48,8 @@ def ask_interpreter(python: str, sandbox: Sandbox) -> Interpreter:
 
 def _run(python: str, sandbox: Sandbox, folder: Path) -> dict[str, list[str]]:
     root = Path("/")
-    confinement = Confinement(readable=(root,), writable=(), tmp=folder, cwd=root)
+    prefixes = tuple(dict.fromkeys(Path(bin_).parent for bin_ in _links_of(python)))
+    confinement = Confinement(readable=(root, *prefixes), writable=(), tmp=folder, cwd=root)
     environment = {"PATH": f"{Path(python).parent}:/usr/bin:/bin", "HOME": str(folder)}
     try:
         done = subprocess.run(
