@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -122,6 +122,10 @@ class Editor:
         """Send one of our own requests."""
         return await self.client.protocol.send_request_async(method, params)
 
+    def accept_token(self, token: str) -> None:
+        """Expect progress on a token the client made itself."""
+        self.client.progress_reports.setdefault(token, [])
+
     def apply(self, edit: types.WorkspaceEdit) -> None:
         """Apply a workspace edit the way an editor does: to documents, refused if stale."""
         assert edit.document_changes is not None
@@ -165,6 +169,16 @@ async def start_editor(
         await client.shutdown_session()
     finally:
         await client.stop()
+
+
+@asynccontextmanager
+async def in_thread(manager: AbstractContextManager[Any]) -> AsyncIterator[None]:
+    """Enter and leave a context on other threads: some run an event loop of their own."""
+    await asyncio.to_thread(manager.__enter__)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(manager.__exit__, None, None, None)
 
 
 def identifier(path: Path) -> types.TextDocumentIdentifier:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
 from infrarsi.errors import InfraRSIError
-from infrarsi.launch import parse_launch
-from infrarsi.reading import Sources, read
+from infrarsi.launch import Launch, parse_launch
+from infrarsi.reading import Reading, Sources, read
 from infrarsi.rules import check_change
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
-from infrarsi_server.workspace.files import FolderSources, OverlaySources
-from infrarsi_server.workspace.root import CONFIG_NAME
+from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
+from infrarsi_server.workspace.root import CONFIG_NAME, find_repository
 
 
 def analyse_snapshot(snapshot: Snapshot) -> Analysis:
@@ -32,7 +32,7 @@ def analyse_snapshot(snapshot: Snapshot) -> Analysis:
     jobs: list[JobAnalysis] = []
     for _, lock in sorted(locks.items()):
         hashes = _locked_hashes(lock, snapshot.root, on_disk, overlay)
-        jobs.append(_analyse_job(lock, config, sources, hashes))
+        jobs.append(_analyse_job(snapshot.root, lock, config, sources, hashes))
     return Analysis(snapshot=snapshot, jobs=tuple(jobs), texts=_texts(sources, _files(jobs)))
 
 
@@ -48,13 +48,28 @@ def _own_file(snapshot: Snapshot, name: str) -> str | None:
 
 
 def _analyse_job(
-    lock: Lock, config: Config, sources: Sources, hashes: Mapping[str, str]
+    root: Path, lock: Lock, config: Config, sources: Sources, hashes: Mapping[str, str]
 ) -> JobAnalysis:
     job = config.jobs.get(lock.contract.job)
     launch = lock.contract.launch if job is None else parse_launch(job.launch)
     reading = read(sources, launch, n_cpus=os.cpu_count() or 1)
-    violations = check_change(lock, reading, sources, changed_files=hashes)
+    baseline = _read_baseline(root, lock.baseline_commit, lock.contract.launch.model_dump_json())
+    violations = check_change(lock, reading, sources, baseline, hashes)
     return JobAnalysis(lock=lock, reading=reading, violations=violations)
+
+
+@functools.lru_cache(maxsize=32)
+def _read_baseline(root: Path, commit: str, launch_json: str) -> Reading | None:
+    """The reading of the baseline commit, which never changes; None where it is not there."""
+    try:
+        repository = find_repository(root)
+        if repository is None:
+            return None
+        sources = CommitSources(repository, commit)
+    except InfraRSIError:
+        return None
+    launch = Launch.model_validate_json(launch_json)
+    return read(sources, launch, n_cpus=os.cpu_count() or 1) if sources.paths() else None
 
 
 def _locked_hashes(

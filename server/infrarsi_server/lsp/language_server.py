@@ -56,6 +56,7 @@ class InfraRSIServer(LanguageServer):
         self.session = Session()
         self.guard: Guard = "warn"
         self.trusted = True
+        self.is_leaving = False
         self.doctors: set[asyncio.Task[None]] = set()
         self.tables_asked_s: dict[str, float] = {}
         self.watcher: FolderWatcher | None = None

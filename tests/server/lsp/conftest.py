@@ -1,6 +1,7 @@
 """A locked training repository, and a server that lives as long as its module."""
 
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -40,7 +41,13 @@ if __name__ == "__main__":
     main()
 """
 SETTINGS = "LR = 1e-3\n"
-CONFIG = '[job.main]\nlaunch = "python train.py"\neditable = ["*.py"]\nlocked = ["data.txt"]\n'
+CONFIG = f"""\
+[job.main]
+launch = "python train.py"
+python = "{sys.executable}"
+editable = ["*.py"]
+locked = ["data.txt"]
+"""
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,13 @@
 """Hovers: the contract before any run, the runner's numbers after, and no runner started."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
+import json
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
 
 import pytest
-from editor import Editor, start_editor
+from editor import Editor, in_thread, start_editor
 from lsprotocol import types
+from scripted_runner import answer, scripted_runner
 
 from infrarsi.contract import LOCK_PATH, read_locks
 from infrarsi.wire.messages import PROTOCOL, Health
@@ -19,48 +17,15 @@ from infrarsi_server.operations.project import open_project
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-class Runner(ThreadingMixIn, UnixStreamServer):
-    """Answers on a unix socket as a runner does: its health, and one table."""
-
-    daemon_threads = True
-
-    def __init__(self, socket: Path, table: PredictionTable) -> None:
-        self.answers = {
-            "/v1/health": Health(version="0", protocol=PROTOCOL, pid=1).model_dump_json(),
-            f"/v1/predictions/{table.contract_digest}": table.model_dump_json(),
-        }
-        super().__init__(str(socket), Answer)
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Runner
-
-    def do_GET(self) -> None:
-        body = self.server.answers.get(self.path)
-        self.send_response(404 if body is None else 200)
-        self.end_headers()
-        self.wfile.write((body or "{}").encode())
-
-    def address_string(self) -> str:
-        return "unix"
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def serving(state: Path, table: PredictionTable) -> Iterator[None]:
+def serving(state: Path, table: PredictionTable) -> AbstractAsyncContextManager[None]:
     state.mkdir(parents=True, exist_ok=True)
-    with Runner(state / "s", table) as runner:
-        (state / "runner.json").write_text(f'{{"socket": "{state / "s"}"}}')
-        thread = threading.Thread(target=runner.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield
-        finally:
-            runner.shutdown()
-            thread.join()
-    (state / "s").unlink()
+    socket = state / "s"
+    answers = {
+        "/v1/health": Health(version="0", protocol=PROTOCOL, pid=1),
+        f"/v1/predictions/{table.contract_digest}": table,
+    }
+    (state / "runner.json").write_text(json.dumps({"socket": str(socket)}))
+    return in_thread(scripted_runner(socket, lambda _, target: answer(answers[target])))
 
 
 def table_of(project: Path) -> PredictionTable:
@@ -123,10 +88,12 @@ async def test_a_running_runners_table_is_shown_and_kept_after_it_is_gone(
     state = tmp_path / "state"
     train = project / "train.py"
     environ = {"INFRARSI_STATE": str(state)}
-    with serving(state, table_of(project)):
-        async with start_editor(tmp_path, environ=environ) as editor:
-            editor.open(train)
-            with_runner = said(await editor.hover(train, "MICRO_BATCH = 4"))
+    async with (
+        serving(state, table_of(project)),
+        start_editor(tmp_path, environ=environ) as editor,
+    ):
+        editor.open(train)
+        with_runner = said(await editor.hover(train, "MICRO_BATCH = 4"))
     async with start_editor(tmp_path, environ=environ) as editor:
         editor.open(train)
         without_runner = said(await editor.hover(train, "MICRO_BATCH = 4"))

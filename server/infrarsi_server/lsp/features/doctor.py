@@ -1,12 +1,14 @@
 """`infrarsi/doctor`: measure the baseline from the editor, with progress and cancel.
 
-Cancelling, on the request or on its token, stops the campaign on the runner. The command form is
-for clients without custom requests: it answers at once and its progress is the server's own.
+Cancelling, on the request or on its token, stops the campaign on the runner; closing the editor
+leaves it running. The command form is for clients without custom requests: it answers at once and
+its progress is the server's own.
 """
 
 import asyncio
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from infrarsi.errors import InfraRSIError
 from infrarsi.units import format_frac, format_seconds
 from infrarsi.wire.messages import EventBody, TableChanged
 from infrarsi_server.lsp.answering import answering, parse_params, render_result
+from infrarsi_server.lsp.background import call_in_background
 from infrarsi_server.lsp.features.roots import asked_root
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.requests import DoctorParams
@@ -64,14 +67,17 @@ async def _doctor(ls: InfraRSIServer, asked: DoctorParams) -> DoctorReport:
         outcome = error.what
         raise
     finally:
-        work.end(outcome)
+        if not ls.is_leaving:
+            work.end(outcome)
 
 
 def _prepare(ls: InfraRSIServer, root: Path, asked: DoctorParams) -> "Measuring":
     from infrarsi_server.lsp.measuring import Measuring
     from infrarsi_server.operations.campaigns import Wish
 
-    wish = Wish(id=uuid.uuid4().hex, kind="doctor", job=asked.job, quick=asked.quick)
+    wish = Wish(
+        id=f"doctor-{uuid.uuid4().hex[:12]}", kind="doctor", job=asked.job, quick=asked.quick
+    )
     return Measuring(root=root, wish=wish, environ=ls.environ)
 
 
@@ -81,15 +87,18 @@ async def _follow(ls: InfraRSIServer, measuring: "Measuring", work: WorkDone) ->
     def show(body: EventBody) -> None:
         if isinstance(body, TableChanged):
             ls.session.put_table(body.table)
-        work.report(body)
+        if not ls.is_leaving:
+            work.report(body)
 
     def report(body: EventBody) -> None:
-        loop.call_soon_threadsafe(show, body)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(show, body)
 
     try:
-        return await asyncio.to_thread(measuring.run, report)
+        return await call_in_background(lambda: measuring.run(report))
     except asyncio.CancelledError:
-        await asyncio.shield(asyncio.to_thread(measuring.stop))
+        if not ls.is_leaving:
+            await asyncio.shield(asyncio.to_thread(measuring.stop))
         raise
 
 

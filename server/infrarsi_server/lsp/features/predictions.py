@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from infrarsi.errors import InfraRSIError
 from infrarsi.wire.results import PredictionTable
+from infrarsi_server.lsp.background import call_in_background
 from infrarsi_server.lsp.language_server import InfraRSIServer
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ async def look_up_table(ls: InfraRSIServer, digest: str) -> PredictionTable | No
 
 
 async def _refresh(ls: InfraRSIServer, digest: str) -> None:
-    table = await asyncio.to_thread(_ask_runner, ls.environ, digest)
+    table = await call_in_background(lambda: _ask_runner(ls.environ, digest))
     if table is not None:
         ls.session.put_table(table)
 

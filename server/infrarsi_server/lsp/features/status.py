@@ -1,6 +1,5 @@
 """`infrarsi/status`: folders, jobs, violations and runner. Reads only and starts nothing."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from infrarsi.errors import InfraRSIError
 from infrarsi.report.findings import problem_text
 from infrarsi_server.lsp.answering import answering, parse_params, render_result
+from infrarsi_server.lsp.background import call_in_background
 from infrarsi_server.lsp.features.actions import SETTLE_S
 from infrarsi_server.lsp.features.roots import asked_root, known_roots
 from infrarsi_server.lsp.language_server import InfraRSIServer, server_version
@@ -42,7 +42,7 @@ async def _status(ls: InfraRSIServer, asked: StatusParams) -> Mapping[str, Any]:
         roots = (await asked_root(ls, asked.root),) if named else await known_roots(ls)
     result = StatusResult(
         roots=tuple([await _root_status(ls, root) for root in roots]),
-        runner=await asyncio.to_thread(_runner_status, ls.environ),
+        runner=await call_in_background(lambda: _runner_status(ls.environ)),
         server_version=server_version(),
     )
     return render_result(result)

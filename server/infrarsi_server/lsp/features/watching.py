@@ -37,6 +37,7 @@ def register(server: InfraRSIServer) -> None:
 
     @server.feature(types.SHUTDOWN)
     def shutdown(ls: InfraRSIServer, *_: object) -> None:
+        ls.is_leaving = True
         ls.analyses.cancel()
         if ls.watcher is not None:
             ls.watcher.stop()
