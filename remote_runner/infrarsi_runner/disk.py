@@ -10,7 +10,7 @@ _ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 _SQLITE_TEXTS = ("full", "disk i/o error")
 
 
-class DiskFull(RunnerError):  # noqa: N818 - named like its siblings in errors.py
+class DiskFull(RunnerError):
     """The runner's disk has no room; what was written before is whole."""
 
     def __init__(self, path: Path) -> None:

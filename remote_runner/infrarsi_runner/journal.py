@@ -37,7 +37,7 @@ _BODY: TypeAdapter[EventBody] = TypeAdapter(EventBody)
 _RESERVE_BYTES = 1 << 20
 
 
-class UnknownCampaign(UsageError):  # noqa: N818 - named like its siblings in errors.py
+class UnknownCampaign(UsageError):
     """No campaign has that id."""
 
     def __init__(self, campaign: str) -> None:

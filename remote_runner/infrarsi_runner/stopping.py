@@ -3,7 +3,7 @@
 import threading
 
 
-class Cancelled(Exception):  # noqa: N818 - it ends a campaign; it is not an error
+class Cancelled(Exception):
     """The campaign was asked to stop. Ends the procedure; nothing half done is kept."""
 
 

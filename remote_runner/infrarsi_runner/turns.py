@@ -33,7 +33,7 @@ class _Turn:
     audited: bool = False
 
 
-class _Over(Exception):  # noqa: N818 - not an error: the results say why
+class _Over(Exception):
     """A side ended, or could not be stopped, before the turns were over."""
 
     def __init__(self, side: Side) -> None:

@@ -1,5 +1,5 @@
 """How the readers of this package say that code is not attention."""
 
 
-class NotAttention(Exception):  # noqa: N818
+class NotAttention(Exception):
     """Why the chain is not attention, in one sentence; caught by `chain.attention_in`."""
