@@ -1,4 +1,4 @@
-"""Where something stands in the workspace. Lines and columns are 1-based, columns in code points."""
+"""Where something stands in the workspace: lines and columns from 1, columns in code points."""
 
 from infrarsi.frozen import Frozen
 

@@ -41,9 +41,9 @@ def doctor(context: Context) -> DoctorResult:
     """Measure the baseline of the request. Raises JobFailed where it does not run."""
     job = open_job(context, context.request.lock, context.request.source)
     context.emit_once("doctor/plan", Planned(plan=_first_plan(job)))
-    preflight, step_s = _preflight(context, job)
-    context.emit_once("doctor/plan-known", Planned(plan=_known_plan(job, step_s)))
+    preflight = _preflight(context, job)
     timed, completed = _timed(context, job)
+    context.emit_once("doctor/plan-known", Planned(plan=_known_plan(job, completed.step_time_s)))
     profile = _profile(context, job)
     unit = aa_unit(context, job)
     roof = _roof(context, job)
@@ -87,17 +87,17 @@ def _aa_pair(context: Context, job: Job, first: str) -> ProcessPair:
     return result.pair
 
 
-def _preflight(context: Context, job: Job) -> tuple[RunResult, float]:
+def _preflight(context: Context, job: Job) -> RunResult:
     _progress(context, 0, "Preflight: what the job does in one step")
     spec = replace(job.spec("preflight", "preflight"), warmup_steps=1, window_steps=3)
     result = context.once("doctor/preflight", RunResult, lambda: context.runs.execute(spec))
-    completed = require_completed(outcome_of(result, spec), "preflight")
+    require_completed(outcome_of(result, spec), "preflight")
     if not result.evidence or result.evidence[0].flops is None:
         raise JobFailed(
             "The probe saw no forward pass in the job's step.",
             "See docs/probe.md for what the probe supports.",
         )
-    return result, completed.step_time_s
+    return result
 
 
 def _timed(context: Context, job: Job) -> tuple[RunResult, Completed]:
@@ -275,7 +275,7 @@ def _first_plan(job: Job) -> Plan:
 
 def _known_plan(job: Job, step_s: float) -> Plan:
     protocol = job.lock.contract.protocol
-    steps = 15 + 8 + 4 * (protocol.turn_pairs * (protocol.steps_per_turn + 1) + 3)
+    steps = 8 + 4 * (protocol.turn_pairs * (protocol.steps_per_turn + 1) + 3)
     return Plan(
         sentences=(f"A step takes about {step_s:.2f} s; {steps} steps are left to run.",),
         expected_s=steps * step_s + 60.0,
