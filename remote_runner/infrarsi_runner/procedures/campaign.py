@@ -17,9 +17,10 @@ from infrarsi.wire.results import (
 )
 from infrarsi_runner.context import Context
 from infrarsi_runner.predictions import prediction_table
-from infrarsi_runner.procedures.confirmation import Confirmation, Confirming, FrozenCandidate
+from infrarsi_runner.procedures.confirmation import Confirmation, Confirming
 from infrarsi_runner.procedures.doctor import N_DEVICES, doctor
 from infrarsi_runner.procedures.job import Job, open_job
+from infrarsi_runner.procedures.pairing import FrozenCandidate
 from infrarsi_runner.procedures.trials import run_trial
 from infrarsi_runner.searching import SearchChild
 

@@ -13,10 +13,10 @@ from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.confirmation import (
     Confirming,
     Effort,
-    FrozenCandidate,
     Measured,
 )
 from infrarsi_runner.procedures.job import N_CPUS, Job, open_job
+from infrarsi_runner.procedures.pairing import FrozenCandidate
 
 QUICK = Effort(
     protocol=Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8), audits=1, endurance_s=3.0

@@ -1,0 +1,212 @@
+"""One process pair of a frozen candidate and the baseline, its audit, and the judge on both.
+
+The audited step is taken again by the baseline's own run from the candidate's state; for a
+candidate in 16 bit once more under the policy's own autocast, the reference arm.
+"""
+
+import hashlib
+import random
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from infrarsi.contract.contract import Protocol
+from infrarsi.frozen import Frozen
+from infrarsi.judge.audit_comparison import AuditComparison
+from infrarsi.judge.audit_numbers import compare
+from infrarsi.judge.evidence import JudgedEvidence, Need
+from infrarsi.judge.judging import judge
+from infrarsi.judge.verdict import Verdict
+from infrarsi.launch import Launch
+from infrarsi.pair import ProcessPair, Unit
+from infrarsi.run import Mode
+from infrarsi.trial import Outcome
+from infrarsi.wire.probe import RankEvidence
+from infrarsi.wire.results import Calibration
+from infrarsi_runner.context import Context
+from infrarsi_runner.procedures.drawing import draw
+from infrarsi_runner.procedures.job import Job
+from infrarsi_runner.running import PairResult, RunResult, RunSpec, Side, outcome_of
+
+
+@dataclass(frozen=True)
+class FrozenCandidate:
+    """A frozen candidate: its own worktree and launch."""
+
+    name: str
+    tree: Path
+    launch: Launch
+
+
+class PairRecord(Frozen):
+    """One process pair as journalled. `verdict` is the judge's on this pair alone."""
+
+    pair: ProcessPair | None
+    outcome: Outcome | None = None
+    evidence: tuple[RankEvidence, ...] = ()
+    baseline_evidence: tuple[RankEvidence, ...] = ()
+    audits: tuple[AuditComparison, ...] = ()
+    verdict: Verdict | None = None
+    locked_after: dict[str, str] = {}
+    startup_wall_s: float = 0.0
+    startup_cpu_s: float = 0.0
+
+
+class Pairing:
+    """Pairs one frozen candidate with the job's baseline."""
+
+    def __init__(
+        self,
+        context: Context,
+        job: Job,
+        frozen: FrozenCandidate,
+        calibration: Calibration | None,
+        protocol: Protocol,
+    ) -> None:
+        """Bind what every pair needs; nothing runs yet."""
+        self._context = context
+        self._job = job
+        self._frozen = frozen
+        self._calibration = calibration
+        self._protocol = protocol
+
+    def pair(self, number: int, first: Side, audit: bool) -> PairRecord:
+        """Run the pair of a unit in which `first` starts first; judge it where it is audited."""
+        rng = self.draw(number, first)
+        seed = rng.randrange(1, 1_000_000)
+        baseline = replace(self._job.spec("timed", "baseline"), seed=seed)
+        candidate = replace(self.candidate_spec("timed", "candidate"), seed=seed)
+        result = self._context.runs.pair(
+            baseline,
+            candidate,
+            first=first,
+            turn_pairs=self._protocol.turn_pairs,
+            steps_per_turn=self._protocol.steps_per_turn,
+            audit=audit,
+            rng=rng,
+        )
+        if result.pair is None:
+            return PairRecord(pair=None, outcome=_why_no_pair(result, baseline, candidate))
+        record = self._record(result, baseline, audit)
+        self._context.runs.discard(result.baseline)
+        self._context.runs.discard(result.candidate)
+        return record
+
+    def _record(self, result: PairResult, baseline: RunSpec, audit: bool) -> PairRecord:
+        record = PairRecord(
+            pair=result.pair,
+            evidence=result.candidate.evidence,
+            baseline_evidence=result.baseline.evidence,
+            locked_after=self._locked_after(result),
+            startup_wall_s=result.baseline.startup_wall_s,
+            startup_cpu_s=result.baseline.startup_cpu_s,
+        )
+        if not audit:
+            return record
+        audits = self._redo(result, baseline)
+        record = record.model_copy(update={"audits": audits})
+        verdict = judge(self.evidence(record, needs=("turns", "locked_files")))
+        return record.model_copy(update={"verdict": verdict})
+
+    def _locked_after(self, result: PairResult) -> dict[str, str]:
+        """Hashes of the locked files as the candidate brought and left them."""
+        hashes = locked_hashes(self._frozen.tree, self._job.lock.locked_files)
+        changed = dict.fromkeys(result.candidate.changed_files, "changed while running")
+        return {name: changed.get(name, digest) for name, digest in hashes.items()}
+
+    def _redo(self, result: PairResult, baseline: RunSpec) -> tuple[AuditComparison, ...]:
+        """The baseline's own run takes the audited steps with the candidate's state swapped in."""
+        folder = Path(result.candidate.evidence_dir)
+        spec = replace(
+            baseline,
+            mode="redo",
+            label="redo",
+            redo_from=folder,
+            redo_steps=result.audited_steps,
+            memory_budget_bytes=None,
+        )
+        redo = self._context.runs.execute(spec)
+        comparisons = _compare(result.candidate, redo, result.audited_steps)
+        if _under_autocast(result.candidate.evidence):
+            reference = self._context.runs.execute(
+                replace(spec, autocast="bfloat16", label="reference")
+            )
+            strayed = _compare(reference, redo, result.audited_steps)
+            by_place = {(c.step, c.rank): c for c in strayed}
+            comparisons = tuple(
+                c.with_reference(by_place[c.step, c.rank]) if (c.step, c.rank) in by_place else c
+                for c in comparisons
+            )
+            self._context.runs.discard(reference)
+        self._context.runs.discard(redo)
+        return comparisons
+
+    def evidence(self, record: PairRecord, needs: tuple[Need, ...]) -> JudgedEvidence:
+        """What the judge may look at of one pair."""
+        return JudgedEvidence(
+            lock=self._job.lock,
+            candidate=record.evidence,
+            baseline=record.baseline_evidence,
+            audits=record.audits,
+            turns=record.pair.turns if record.pair else (),
+            locked_before=self._job.lock.locked_files,
+            locked_after=record.locked_after,
+            calibration=self._calibration,
+            candidate_step_time_s=(
+                median_step_s([record.pair], "candidate") if record.pair else None
+            ),
+            needs=needs,
+        )
+
+    def candidate_spec(self, mode: Mode, label: str) -> RunSpec:
+        """A run of the candidate."""
+        return self._job.candidate_spec(mode, label, self._frozen.tree, self._frozen.launch)
+
+    def draw(self, *names: object) -> random.Random:
+        """A generator for the thing of those names of this candidate."""
+        return draw(self._context, self._frozen.name, *names)
+
+
+def median_step_s(holders: Sequence[Unit | ProcessPair], side: Side) -> float:
+    """Median of one side's timed steps over all pairs, s by the outside clock."""
+    pairs = [p for h in holders for p in (h.pairs if isinstance(h, Unit) else (h,))]
+    steps = [s for p in pairs for turn in p.turns if turn.side == side for s in turn.steps_s]
+    return statistics.median(steps)
+
+
+def locked_hashes(tree: Path, names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of those files of a tree as they are on disk; a file that is gone is left out."""
+    return {
+        name: hashlib.sha256((tree / name).read_bytes()).hexdigest()
+        for name in names
+        if (tree / name).is_file()
+    }
+
+
+def _compare(
+    ours: RunResult, theirs: RunResult, steps: tuple[int, ...]
+) -> tuple[AuditComparison, ...]:
+    return tuple(
+        comparison
+        for step in steps
+        for comparison in compare(
+            ours.evidence_dir, ours.evidence, theirs.evidence_dir, theirs.evidence, step, _open
+        )
+    )
+
+
+def _under_autocast(evidence: tuple[RankEvidence, ...]) -> bool:
+    return any(step.autocast for rank in evidence for step in rank.steps)
+
+
+def _why_no_pair(result: PairResult, baseline: RunSpec, candidate: RunSpec) -> Outcome:
+    if result.failed == "baseline":
+        return outcome_of(result.baseline, baseline)
+    return outcome_of(result.candidate, candidate)
+
+
+def _open(path: str) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    return np.memmap(path, dtype=np.uint8, mode="r")
