@@ -12,7 +12,7 @@ from infrarsi_server.cli.output import say, write_json, write_lines
 from infrarsi_server.cli.watching import current_state
 from infrarsi_server.operations.apply import ApplyResult, apply_promotion
 from infrarsi_server.operations.campaigns import find_campaign, measured_texts
-from infrarsi_server.operations.project import open_project, write_file
+from infrarsi_server.operations.project import open_with_usable_locks, write_file
 from infrarsi_server.operations.report import report_of
 from infrarsi_server.operations.revert import revert_promotion
 from infrarsi_server.runner_process import need_runner
@@ -35,7 +35,7 @@ def report(
     as_json: options.Json = False,
 ) -> int:
     """Show what a run found: every trial, its cost, the promotion with its interval."""
-    project = open_project(folder or Path.cwd())
+    project = open_with_usable_locks(folder or Path.cwd())
     with need_runner(current_state()) as runner:
         made = report_of(project, find_campaign(project, runner, campaign))
     if output is not None:
@@ -58,7 +58,7 @@ def apply(
     as_json: options.Json = False,
 ) -> int:
     """Commit a promotion on a branch of its own; the working tree is not touched."""
-    project = open_project(folder or Path.cwd())
+    project = open_with_usable_locks(folder or Path.cwd())
     if revert:
         made = revert_promotion(project, campaign)
     else:

@@ -20,7 +20,7 @@ from infrarsi_server.operations.check import CheckResult, check_sides, check_wor
 from infrarsi_server.operations.contracting import open_sides
 from infrarsi_server.operations.init import InitResult, UnderstoodJob, propose_init
 from infrarsi_server.operations.lock import LockedJob, LockResult, lock_jobs
-from infrarsi_server.operations.project import open_project, open_to_lock
+from infrarsi_server.operations.project import open_project, open_with_usable_locks
 from infrarsi_server.workspace.root import find_repository, find_root
 
 
@@ -73,7 +73,7 @@ def lock(
     folder: options.Folder = None, job: options.Job = None, as_json: options.Json = False
 ) -> int:
     """Freeze the contract into .infrarsi/contract.lock.json."""
-    result = lock_jobs(open_to_lock(folder or Path.cwd()), job)
+    result = lock_jobs(open_with_usable_locks(folder or Path.cwd()), job)
     if as_json:
         write_json(result)
         return 0

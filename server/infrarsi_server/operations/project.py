@@ -75,8 +75,11 @@ def open_project(start: Path) -> Project:
     return _open(find_root(start), _read_locks)
 
 
-def open_to_lock(start: Path) -> Project:
-    """The same, with no locks where the lock file cannot be used: locking writes it anew."""
+def open_with_usable_locks(start: Path) -> Project:
+    """The same, with no locks where the lock file cannot be used.
+
+    For what does not stand on the locks: locking writes them anew, a report has its own.
+    """
 
     def locks_if_usable(root: Path) -> Mapping[str, Lock]:
         try:

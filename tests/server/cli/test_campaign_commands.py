@@ -203,6 +203,13 @@ def test_report_writes_markdown_and_json(job: Path, infrarsi: CommandLine, state
     assert json.loads((job / "report.json").read_text()) == named.json("report") == content
 
 
+def test_a_report_needs_no_usable_lock(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    write_files(job, {".infrarsi/contract.lock.json": "{"})
+    with scripted_campaign(state, campaign_view("run")):
+        assert infrarsi("doctor").code == 2
+        assert infrarsi("report", "--campaign", "c1", "--json").json("report")["campaign"] == "c1"
+
+
 def test_apply_and_revert_are_two_commands(job: Path, infrarsi: CommandLine, state: Path) -> None:
     with scripted_campaign(state, campaign_view("run")):
         git(job, "update-ref", "refs/infrarsi/campaigns/c1", "HEAD")
