@@ -11,8 +11,9 @@ from pathlib import Path
 
 from infrarsi.contract.contract import Lock
 from infrarsi.contract.violation import Violation
+from infrarsi.frozen import Frozen
 from infrarsi.reading.reading import Reading
-from infrarsi.wire.results import PredictionTable
+from infrarsi.wire.results import Calibration, PredictionTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,13 @@ class Analysis:
     problem: str | None = None
 
 
+class Numbers(Frozen):
+    """What was measured and predicted for one contract, as the runner published it last."""
+
+    table: PredictionTable | None = None
+    calibration: Calibration | None = None
+
+
 class Session:
     """Open documents, workspace roots, the newest analysis and prediction tables."""
 
@@ -72,7 +80,7 @@ class Session:
         self._roots: dict[Path, Path | None] = {}
         self._generations: dict[Path, int] = {}
         self._analyses: dict[Path, Analysis] = {}
-        self._tables: dict[str, PredictionTable] = {}
+        self._numbers: dict[str, Numbers] = {}
 
     def put_document(self, document: Document) -> None:
         """Remember an open document as it is now; its root moves on."""
@@ -144,15 +152,22 @@ class Session:
         """The newest analysis of a root; it may be older than the documents."""
         return self._analyses.get(root)
 
-    def put_table(self, table: PredictionTable) -> None:
-        """Keep a table unless a newer one is known."""
-        known = self._tables.get(table.contract_digest)
-        if known is None or known.version <= table.version:
-            self._tables[table.contract_digest] = table
+    def put_numbers(self, digest: str, numbers: Numbers) -> None:
+        """Keep what is newer of a contract's numbers; nothing known is forgotten."""
+        known = self.numbers(digest)
+        is_older = (
+            known.table is not None
+            and numbers.table is not None
+            and numbers.table.version < known.table.version
+        )
+        self._numbers[digest] = Numbers(
+            table=known.table if is_older else numbers.table or known.table,
+            calibration=numbers.calibration or known.calibration,
+        )
 
-    def table(self, digest: str) -> PredictionTable | None:
-        """The newest prediction table of a contract."""
-        return self._tables.get(digest)
+    def numbers(self, digest: str) -> Numbers:
+        """The newest numbers of a contract; empty before any."""
+        return self._numbers.get(digest, Numbers())
 
     def _move_on(self, path: Path) -> None:
         root = self.root_of(path)

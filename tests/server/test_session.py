@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from recorded_results import calibration
+
 from infrarsi.wire.results import PredictionTable
-from infrarsi_server.session import Analysis, Document, Session
+from infrarsi_server.session import Analysis, Document, Numbers, Session
 
 ROOT = Path("/w")
 
@@ -54,6 +56,15 @@ def test_a_snapshot_holds_the_documents_of_its_root_only() -> None:
 def test_an_older_table_does_not_replace_a_newer() -> None:
     session = Session()
     newer = PredictionTable(contract_digest="d", version=2, rows=())
-    session.put_table(newer)
-    session.put_table(PredictionTable(contract_digest="d", version=1, rows=()))
-    assert session.table("d") == newer
+    session.put_numbers("d", Numbers(table=newer))
+    session.put_numbers("d", Numbers(table=newer.model_copy(update={"version": 1})))
+    assert session.numbers("d").table == newer
+
+
+def test_a_table_does_not_make_the_calibration_forgotten() -> None:
+    session = Session()
+    measured = calibration("d")
+    session.put_numbers("d", Numbers(calibration=measured))
+    table = PredictionTable(contract_digest="d", version=1, rows=())
+    session.put_numbers("d", Numbers(table=table))
+    assert session.numbers("d") == Numbers(table=table, calibration=measured)

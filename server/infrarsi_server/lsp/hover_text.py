@@ -1,7 +1,7 @@
 """What a hover says of a knob, as Markdown. Pure; looks up and never fits.
 
-The numbers come from the newest prediction table the runner published. Without one it says that
-nothing was measured yet and what the contract holds.
+The numbers come from the newest prediction table the runner published, before the first from
+Doctor's calibration. Without either it says that nothing was measured yet.
 """
 
 import re
@@ -11,18 +11,17 @@ from infrarsi.contract import Fact, Lock
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Binding, Knob
 from infrarsi.units import format_bytes, format_frac, format_seconds
-from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
+from infrarsi.wire.results import Calibration, Interval, KnobPrediction
+from infrarsi_server.session import Numbers
 
 _RULE = "|---|---|---|---|---|---|"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 _GROUPED = frozenset({"micro_batch", "accumulation"})
 
 
-def knob_text(knob: Knob, binding: Binding, lock: Lock, table: PredictionTable | None) -> str:
+def knob_text(knob: Knob, binding: Binding, lock: Lock, numbers: Numbers) -> str:
     """The whole hover of a knob where `binding` sets it."""
-    rows = () if table is None else tuple(row for row in table.rows if row.knob == knob.name)
-    parts = [_title(knob, binding), _numbers(knob, rows), _clause(knob, lock)]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join([_title(knob, binding), _numbers(knob, lock, numbers), _clause(knob, lock)])
 
 
 def fact_text(fact: Fact, lock: Lock) -> str:
@@ -45,11 +44,35 @@ def _title(knob: Knob, binding: Binding) -> str:
     return f"**{name}** sets {knob_name}, {now}"
 
 
-def _numbers(knob: Knob, rows: tuple[KnobPrediction, ...]) -> str:
+def _numbers(knob: Knob, lock: Lock, numbers: Numbers) -> str:
+    table = numbers.table.rows if numbers.table is not None else ()
+    rows = [row for row in table if row.knob == knob.name]
+    untried = ""
     if not rows:
-        return "No run has been measured yet: **InfraRSI: Doctor** measures the baseline."
+        if numbers.calibration is None:
+            return "No run has been measured yet: **InfraRSI: Doctor** measures the baseline."
+        rows = [_measured(knob, lock, numbers.calibration)]
+        untried = "\n\n**InfraRSI: Run** tries the other values."
     head = f"| {_plain(knob.name)} | step time | MFU | peak memory | fits | known |"
-    return "\n".join([head, _RULE, *(_row(row, is_now=row.value == knob.default) for row in rows)])
+    table_text = "\n".join(
+        [head, _RULE, *(_row(row, is_now=row.value == knob.default) for row in rows)]
+    )
+    return table_text + untried
+
+
+def _measured(knob: Knob, lock: Lock, calibration: Calibration) -> KnobPrediction:
+    """The baseline as Doctor measured it: the value that is locked."""
+    locked = lock.contract.fact(knob.role)
+    peak = float(max(calibration.peak_mem_bytes, default=0))
+    return KnobPrediction(
+        knob=knob.name,
+        value=knob.default if locked is None or locked.value is None else locked.value,
+        step_time_s=calibration.step_time_s,
+        peak_mem_bytes=Interval(value=peak, low=peak, high=peak),
+        mfu_frac=calibration.mfu_frac,
+        p_fit=1.0,
+        known="measured",
+    )
 
 
 def _row(row: KnobPrediction, *, is_now: bool) -> str:

@@ -58,7 +58,7 @@ class InfraRSIServer(LanguageServer):
         self.trusted = True
         self.is_leaving = False
         self.doctors: set[asyncio.Task[None]] = set()
-        self.tables_asked_s: dict[str, float] = {}
+        self.numbers_asked_s: dict[str, float] = {}
         self.watcher: FolderWatcher | None = None
         self.published: dict[Path, frozenset[str]] = {}
         self.analyses: Debounce[Path] = Debounce(QUIET_S, lambda root: analyse(self, root))

@@ -10,7 +10,7 @@ from lsprotocol import types
 from scripted_runner import answer, scripted_runner
 
 from infrarsi.contract import LOCK_PATH, read_locks
-from infrarsi.wire.messages import PROTOCOL, Health
+from infrarsi.wire.messages import PROTOCOL, CampaignList, Health
 from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
 from infrarsi_server.operations.project import open_project
 
@@ -21,6 +21,7 @@ def serving(state: Path, table: PredictionTable) -> AbstractAsyncContextManager[
     state.mkdir(parents=True, exist_ok=True)
     socket = state / "s"
     answers = {
+        "/v1/campaigns": CampaignList(campaigns=()),
         "/v1/health": Health(version="0", protocol=PROTOCOL, pid=1),
         f"/v1/predictions/{table.contract_digest}": table,
     }

@@ -1,10 +1,13 @@
 """What a hover says of a knob."""
 
+from recorded_results import calibration
+
 from infrarsi.contract import Fact, Lock, Scope, TaskContract, Workload, make_lock
 from infrarsi.knobs import Binding, Knob
 from infrarsi.launch import Launch
 from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
 from infrarsi_server.lsp.hover_text import fact_text, knob_text
+from infrarsi_server.session import Numbers
 
 BINDING = Binding(carrier="constant", name="MICRO_BATCH", file="train.py")
 KNOB = Knob(
@@ -40,15 +43,26 @@ def row(value: int, **changes: object) -> KnobPrediction:
     return made.model_copy(update=changes)
 
 
-def table(*rows: KnobPrediction) -> PredictionTable:
-    return PredictionTable(contract_digest=lock().digest, version=1, rows=rows)
+def table(*rows: KnobPrediction) -> Numbers:
+    made = PredictionTable(contract_digest=lock().digest, version=1, rows=rows)
+    return Numbers(table=made)
 
 
 def test_without_a_table_it_says_that_nothing_was_measured() -> None:
-    said = knob_text(KNOB, BINDING, lock(), None)
+    said = knob_text(KNOB, BINDING, lock(), Numbers())
     assert "No run has been measured yet" in said
     assert "64 rows of 256 tokens each in every step on 1 process" in said
     assert f"Job main, locked as {lock().digest[:12]}." in said
+
+
+def test_after_doctor_the_locked_value_has_its_measured_row() -> None:
+    edited = KNOB.model_copy(update={"default": 8})
+    agreed = Fact(name="micro_batch", value=4)
+    contract = lock().contract.model_copy(update={"facts": (agreed,)})
+    numbers = Numbers(calibration=calibration("d"))
+    said = knob_text(edited, BINDING, make_lock(contract, {}, "c0ffee"), numbers)
+    assert "| 4 | 2.00 s (1.90 s to 2.10 s) | 24.5 % | 2.00 GiB | > 99 % | measured |" in said
+    assert "**InfraRSI: Run** tries the other values." in said
 
 
 def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
@@ -66,7 +80,7 @@ def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
 
 def test_a_constant_that_follows_another_says_what_it_follows() -> None:
     follower = BINDING.model_copy(update={"name": "ACCUM", "quotient_of": 64})
-    said = knob_text(KNOB, follower, lock(), None)
+    said = knob_text(KNOB, follower, lock(), Numbers())
     assert said.startswith(r"**ACCUM** follows micro\_batch: 64 divided by it, now micro\_batch 4")
 
 
@@ -85,5 +99,5 @@ def test_rows_of_other_knobs_are_left_out() -> None:
 
 def test_text_from_the_source_cannot_break_the_markdown() -> None:
     odd = KNOB.model_copy(update={"default": "a|b\n[x](command:y)`"})
-    said = knob_text(odd, BINDING, lock(), None).splitlines()[0]
+    said = knob_text(odd, BINDING, lock(), Numbers()).splitlines()[0]
     assert r"a\|b \[x\]\(command:y\)\`" in said

@@ -24,6 +24,7 @@ from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.requests import DoctorParams
 from infrarsi_server.lsp.work_done import WorkDone
 from infrarsi_server.operations.doctor import DoctorReport
+from infrarsi_server.session import Numbers
 
 if TYPE_CHECKING:
     from infrarsi_server.lsp.measuring import Measuring
@@ -61,6 +62,8 @@ async def _doctor(ls: InfraRSIServer, asked: DoctorParams) -> DoctorReport:
     outcome = "stopped"
     try:
         report = await _follow(ls, measuring, work)
+        calibration = report.calibration
+        ls.session.put_numbers(calibration.contract_digest, Numbers(calibration=calibration))
         outcome = _summary(report)
         return report
     except InfraRSIError as error:
@@ -86,7 +89,7 @@ async def _follow(ls: InfraRSIServer, measuring: "Measuring", work: WorkDone) ->
 
     def show(body: EventBody) -> None:
         if isinstance(body, TableChanged):
-            ls.session.put_table(body.table)
+            ls.session.put_numbers(body.table.contract_digest, Numbers(table=body.table))
         if not ls.is_leaving:
             work.report(body)
 

@@ -9,7 +9,7 @@ from infrarsi.contract import Fact, Lock
 from infrarsi.knobs import Binding, Knob
 from infrarsi.place import Place
 from infrarsi_server.lsp.features.actions import current_analysis
-from infrarsi_server.lsp.features.predictions import look_up_table
+from infrarsi_server.lsp.features.predictions import look_up_numbers
 from infrarsi_server.lsp.hover_text import fact_text, knob_text
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.positions import Ruler
@@ -113,8 +113,8 @@ def _length(place: Place, ruler: Ruler) -> int:
 async def _answer(ls: InfraRSIServer, found: _Bound | _Held, pointer: _Pointer) -> types.Hover:
     match found:
         case _Bound():
-            table = await look_up_table(ls, found.lock.digest)
-            value = knob_text(found.knob, found.binding, found.lock, table)
+            numbers = await look_up_numbers(ls, found.lock.digest)
+            value = knob_text(found.knob, found.binding, found.lock, numbers)
         case _Held():
             value = fact_text(found.fact, found.lock)
     return types.Hover(

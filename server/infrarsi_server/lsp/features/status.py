@@ -62,7 +62,7 @@ async def _root_status(ls: InfraRSIServer, root: Path) -> RootStatus:
 
 
 def _job_status(ls: InfraRSIServer, job: JobAnalysis) -> JobStatus:
-    table = ls.session.table(job.lock.digest)
+    table = ls.session.numbers(job.lock.digest).table
     return JobStatus(
         job=job.lock.contract.job,
         digest=job.lock.digest,
