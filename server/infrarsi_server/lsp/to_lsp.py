@@ -54,24 +54,13 @@ def diagnostic(
 
     `texts` hold the file of each place, as it was when the violation was found.
     """
-    related = violation.contract_place
     return types.Diagnostic(
         range=_range(violation, texts, units),
         message=violation.message,
         severity=severity_of(violation, guard),
         source=SOURCE,
         code=violation.code,
-        related_information=None
-        if related is None or related.file not in texts
-        else [
-            types.DiagnosticRelatedInformation(
-                location=types.Location(
-                    uri=uri_of(root / related.file),
-                    range=Ruler(texts[related.file], units).range_of(related),
-                ),
-                message="The contract says so here.",
-            )
-        ],
+        related_information=_related(violation, root, texts, units),
     )
 
 
@@ -111,6 +100,22 @@ def _document_edit(
             for edit in edits
         ],
     )
+
+
+def _related(
+    violation: Violation, root: Path, texts: Mapping[str, str], units: Units
+) -> list[types.DiagnosticRelatedInformation] | None:
+    """The contract's place, unless it is the very line that is marked."""
+    place, marked = violation.contract_place, violation.place
+    if place is None or place.file not in texts:
+        return None
+    if marked is not None and (marked.file, marked.line) == (place.file, place.line):
+        return None
+    location = types.Location(
+        uri=uri_of(root / place.file), range=Ruler(texts[place.file], units).range_of(place)
+    )
+    message = "The contract was read from here."
+    return [types.DiagnosticRelatedInformation(location=location, message=message)]
 
 
 def _range(violation: Violation, texts: Mapping[str, str], units: Units) -> types.Range:

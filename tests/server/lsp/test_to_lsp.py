@@ -54,6 +54,13 @@ def test_the_contracts_place_is_related_information() -> None:
     assert location.range.start == types.Position(line=1, character=0)
 
 
+def test_the_marked_line_is_not_related_to_itself() -> None:
+    found = diagnostic(
+        breach(contract_place=PLACE), ROOT, {"train.py": "BATCH = 4\n"}, UNITS, "warn"
+    )
+    assert found.related_information is None
+
+
 def test_a_fix_across_files_names_each_version() -> None:
     edits = (
         Edit(file="a.py", start=4, old="1", new="2"),
