@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import {
+  CancellationToken,
   LanguageClient,
   type LanguageClientOptions,
   type ServerOptions,
@@ -59,7 +60,7 @@ export class Server implements vscode.Disposable {
   async ask<M extends keyof Requests>(
     method: M,
     params: Requests[M]["params"],
-    token?: vscode.CancellationToken,
+    token: vscode.CancellationToken = CancellationToken.None,
   ): Promise<Requests[M]["result"]> {
     if (!this.client) {
       await this.start();
