@@ -157,6 +157,7 @@ def _run_verify(prepared: Prepared, campaign: str, minutes: float | None) -> Cam
     state = current_state()
     with need_runner(state) as runner:
         start_verify(prepared, campaign, minutes, state, runner)
+        say(f"Campaign {campaign}")
         return watch_campaign(runner, campaign, "verify", state)
 
 
