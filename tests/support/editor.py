@@ -26,6 +26,7 @@ class Editor:
     """One client session. `published` is every push in order; `progress` every progress value."""
 
     client: LanguageClient
+    environ: dict[str, str] = field(default_factory=dict)
     capabilities: types.ServerCapabilities = field(default_factory=types.ServerCapabilities)
     published: list[types.PublishDiagnosticsParams] = field(default_factory=list)
     progress: list[types.ProgressParams] = field(default_factory=list)
@@ -153,7 +154,7 @@ async def start_editor(
 ) -> AsyncIterator[Editor]:
     """Start a server and initialise it as VS Code would, or with other capabilities."""
     client = LanguageClient(converter_factory=default_converter)
-    editor = Editor(client)
+    editor = Editor(client, environ or {})
     register_lsp_features(client, {**DEFAULT_CLIENT_FEATURES, **_features(editor)})
     await client.start_io(*SERVER, cwd=root, env={**os.environ, **(environ or {})})
     try:

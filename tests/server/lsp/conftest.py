@@ -1,4 +1,4 @@
-"""A locked training repository, and a server that lives as long as its module."""
+"""A locked training repository, and a server for all tests."""
 
 import shutil
 import sys
@@ -70,11 +70,11 @@ def project(locked_repository: Path, tmp_path: Path) -> Path:
     return shutil.copytree(locked_repository, tmp_path / "my 'run'")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def editor(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Editor]:
-    """One server for the module; each test opens a repository of its own."""
+    """One server for all tests; each test opens a repository of its own."""
     folder = tmp_path_factory.mktemp("editor")
     environ = {"INFRARSI_STATE": str(folder / "state")}
     async with start_editor(folder, environ=environ) as started:

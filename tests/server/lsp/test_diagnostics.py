@@ -7,7 +7,7 @@ import pytest
 from editor import Editor, position_of, start_editor
 from lsprotocol import types
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 Diagnostics = Sequence[types.Diagnostic]
 

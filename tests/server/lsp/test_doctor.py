@@ -5,12 +5,14 @@ The runner is scripted here; with a real one it is walked through in the journey
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from editor import Editor, in_thread, start_editor
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -31,7 +33,7 @@ from infrarsi.wire.messages import (
 from infrarsi.wire.probe import Profile
 from infrarsi.wire.results import DoctorResult
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PLAN = Planned(plan=Plan(sentences=("Five runs of train.py.", "About 40 s."), expected_s=40.0))
 HALF = Progressed(stage="timed", message="Timing the baseline", done=1, total=2)
@@ -90,22 +92,52 @@ class Script:
         )
 
 
-@pytest.fixture
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short path: a socket's name is limited to about a hundred bytes."""
-    return tmp_path_factory.mktemp("s")
+class Stage:
+    """The runner's side: plays the script it was given last."""
+
+    def __init__(self) -> None:
+        self.script = Script()
+
+    def reply(self, method: str, target: str) -> bytes:
+        return self.script.reply(method, target)
 
 
 @asynccontextmanager
-async def doctor_editor(project: Path, state: Path, script: Script) -> AsyncIterator[Editor]:
-    """An editor whose runner follows the script."""
-    socket = state / "s"
-    (state / "runner.json").write_text(json.dumps({"socket": str(socket)}))
+async def staged(folder: Path, stage: Stage) -> AsyncIterator[Editor]:
+    """An editor whose runner follows the stage."""
+    socket = folder / "s"
+    (folder / "runner.json").write_text(json.dumps({"socket": str(socket)}))
     async with (
-        in_thread(scripted_runner(socket, script.reply)),
-        start_editor(project, environ={"INFRARSI_STATE": str(state)}) as editor,
+        in_thread(scripted_runner(socket, stage.reply)),
+        start_editor(folder, environ={"INFRARSI_STATE": str(folder)}) as editor,
     ):
         yield editor
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    """What the runner of this module's editor plays."""
+    return Stage()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def theatre(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> AsyncIterator[Editor]:
+    """One editor for the module, with a scripted runner."""
+    async with staged(tmp_path_factory.mktemp("s"), stage) as editor:
+        yield editor
+
+
+@pytest.fixture
+def stages(theatre: Editor, stage: Stage) -> Callable[[Script], Editor]:
+    """Give the runner its script; the editor has seen nothing yet."""
+
+    def play(script: Script) -> Editor:
+        stage.script = script
+        theatre.progress.clear()
+        theatre.client.messages.clear()
+        return theatre
+
+    return play
 
 
 def messages(editor: Editor) -> list[str]:
@@ -113,84 +145,93 @@ def messages(editor: Editor) -> list[str]:
     return [value["message"] for value in reports if value.get("message")]
 
 
+async def is_timing(editor: Editor) -> None:
+    await editor.until(lambda: "Timing the baseline" in messages(editor) or None)
+
+
+def ask(editor: Editor, project: Path, token: str) -> "asyncio.Future[Any]":
+    editor.accept_token(token)
+    params = {"root": project.as_uri(), "workDoneToken": token}
+    return asyncio.ensure_future(
+        editor.client.protocol.send_request_async("infrarsi/doctor", params, msg_id=token)
+    )
+
+
 async def test_progress_is_reported_and_the_answer_is_the_calibration(
-    project: Path, state: Path
+    stages: Callable[[Script], Editor], project: Path
 ) -> None:
-    script = Script(end=StateChanged(state="finished"))
-    async with doctor_editor(project, state, script) as editor:
-        editor.accept_token("t")
-        report = await editor.ask("infrarsi/doctor", {"workDoneToken": "t"})
+    editor = stages(Script(end=StateChanged(state="finished")))
+    report = await ask(editor, project, "whole")
     assert report.calibration.step_time_s.value == 2.0
     assert messages(editor) == [
         "Five runs of train.py. About 40 s.",
         "Timing the baseline",
         "Measured: 2.00 s a step, MFU 24.5 %.",
     ]
-    assert [report.value["kind"] for report in editor.progress] == [
-        "begin",
-        "report",
-        "report",
-        "end",
-    ]
+    kinds = [report.value["kind"] for report in editor.progress]
+    assert kinds == ["begin", "report", "report", "end"]
 
 
 @pytest.mark.parametrize("by", ["request", "token"])
-async def test_cancelling_stops_the_campaign(project: Path, state: Path, by: str) -> None:
+async def test_cancelling_stops_the_campaign(
+    stages: Callable[[Script], Editor], project: Path, by: str
+) -> None:
     script = Script()
-    async with doctor_editor(project, state, script) as editor:
-        editor.accept_token("t")
-        asking = asyncio.ensure_future(
-            editor.client.protocol.send_request_async(
-                "infrarsi/doctor", {"workDoneToken": "t"}, msg_id="doctor"
-            )
-        )
-        await editor.until(lambda: "Timing the baseline" in messages(editor) or None)
-        if by == "request":
-            editor.client.cancel_request(types.CancelParams(id="doctor"))
-        else:
-            editor.client.window_work_done_progress_cancel(
-                types.WorkDoneProgressCancelParams(token="t")
-            )
-        with pytest.raises(JsonRpcException, match="cancel"):
-            await asking
+    editor = stages(script)
+    asking = ask(editor, project, by)
+    await is_timing(editor)
+    if by == "request":
+        editor.client.cancel_request(types.CancelParams(id=by))
+    else:
+        editor.client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token=by))
+    with pytest.raises(JsonRpcException, match="cancel"):
+        await asking
     assert script.state == "stopped"
     assert editor.progress[-1].value["kind"] == "end"
 
 
-async def test_closing_the_editor_leaves_the_campaign_running(project: Path, state: Path) -> None:
-    script = Script()
-    async with doctor_editor(project, state, script) as editor:
-        editor.accept_token("t")
-        asking = asyncio.ensure_future(editor.ask("infrarsi/doctor", {"workDoneToken": "t"}))
-        await editor.until(lambda: "Timing the baseline" in messages(editor) or None)
+async def test_closing_the_editor_leaves_the_campaign_running(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stage = Stage()
+    async with staged(tmp_path_factory.mktemp("s"), stage) as editor:
+        asking = ask(editor, project, "left")
+        await is_timing(editor)
     with pytest.raises(JsonRpcException, match="cancel"):
         await asking
-    assert script.state == "running"
+    assert stage.script.state == "running"
 
 
-async def test_a_campaign_that_fails_says_why(project: Path, state: Path) -> None:
+async def test_a_campaign_that_fails_says_why(
+    stages: Callable[[Script], Editor], project: Path
+) -> None:
     end = StateChanged(state="failed", what="The baseline crashes.", do="Mend it first.")
-    async with doctor_editor(project, state, Script(end=end)) as editor:
-        with pytest.raises(JsonRpcException, match=r"The baseline crashes. Mend it first."):
-            await editor.ask("infrarsi/doctor", {})
+    with pytest.raises(JsonRpcException, match=r"The baseline crashes\. Mend it first\."):
+        await ask(stages(Script(end=end)), project, "failing")
 
 
-async def test_the_command_answers_at_once_and_tells_the_result(project: Path, state: Path) -> None:
-    script = Script(end=StateChanged(state="finished"))
-    command = types.ExecuteCommandParams(command="infrarsi.server.doctor")
-    async with doctor_editor(project, state, script) as editor:
-        assert await editor.client.workspace_execute_command_async(command) is None
-        told = await editor.until(lambda: next(iter(editor.client.messages), None))
+async def test_the_command_answers_at_once_and_tells_the_result(
+    stages: Callable[[Script], Editor], project: Path
+) -> None:
+    editor = stages(Script(end=StateChanged(state="finished")))
+    assert await editor.client.workspace_execute_command_async(doctor_command(project)) is None
+    told = await editor.until(lambda: next(iter(editor.client.messages), None))
     assert told.message == "Measured: 2.00 s a step, MFU 24.5 %."
     assert "Timing the baseline" in messages(editor)
 
 
-async def test_the_stop_command_stops_it(project: Path, state: Path) -> None:
+async def test_the_stop_command_stops_it(stages: Callable[[Script], Editor], project: Path) -> None:
     script = Script()
-    async with doctor_editor(project, state, script) as editor:
-        run = editor.client.workspace_execute_command_async
-        await run(types.ExecuteCommandParams(command="infrarsi.server.doctor"))
-        await editor.until(lambda: "Timing the baseline" in messages(editor) or None)
-        assert await run(types.ExecuteCommandParams(command="infrarsi.server.stop")) == 1
-        await editor.until(lambda: editor.progress[-1].value["kind"] == "end" or None)
+    editor = stages(script)
+    run = editor.client.workspace_execute_command_async
+    await run(doctor_command(project))
+    await is_timing(editor)
+    assert await run(types.ExecuteCommandParams(command="infrarsi.server.stop")) == 1
+    await editor.until(lambda: editor.progress[-1].value["kind"] == "end" or None)
     assert script.state == "stopped"
+
+
+def doctor_command(project: Path) -> types.ExecuteCommandParams:
+    return types.ExecuteCommandParams(
+        command="infrarsi.server.doctor", arguments=[project.as_uri()]
+    )

@@ -14,7 +14,7 @@ from infrarsi.wire.messages import PROTOCOL, CampaignList, Health
 from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
 from infrarsi_server.operations.project import open_project
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def serving(state: Path, table: PredictionTable) -> AbstractAsyncContextManager[None]:
@@ -49,6 +49,10 @@ def table_of(project: Path) -> PredictionTable:
             for value in (4, 8)
         ),
     )
+
+
+def has_runner(editor: Editor) -> bool:
+    return Path(editor.environ["INFRARSI_STATE"]).exists()
 
 
 def said(hover: types.Hover | None) -> str:
@@ -103,13 +107,11 @@ async def test_a_running_runners_table_is_shown_and_kept_after_it_is_gone(
     assert without_runner == with_runner
 
 
-async def test_a_hover_starts_no_runner(editor: Editor, project: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
+async def test_a_hover_starts_no_runner(editor: Editor, project: Path) -> None:
     train = project / "train.py"
-    async with start_editor(tmp_path, environ={"INFRARSI_STATE": str(state)}) as other:
-        other.open(train)
-        assert await other.hover(train, "MICRO_BATCH = 4") is not None
-    assert not state.exists()
+    editor.open(train)
+    assert await editor.hover(train, "MICRO_BATCH = 4") is not None
+    assert not has_runner(editor)
 
 
 async def test_a_fact_that_is_no_knob_says_what_the_contract_holds(

@@ -11,7 +11,7 @@ from pytest_lsp import client_capabilities
 from infrarsi_server.operations.lock import lock_jobs
 from infrarsi_server.operations.project import open_project
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 W101 = ["W101"]
 
