@@ -50,6 +50,7 @@ boundaries: setup ## import-linter
 
 schemas: setup ## Write docs/schemas again from the code
 	$(BIN)/python -m infrarsi_server.cli.schemas docs/schemas
+	$(BIN)/python -m infrarsi_server.lsp.wire_types
 
 vsix: node_modules/.installed ## Package the VS Code extension into build/infrarsi.vsix
 	npm run --silent package

@@ -68,7 +68,7 @@ def _row(
         peak_mem_bytes=_interval(prediction["peak_mem_gib"], GIB),
         mfu_frac=mfu_frac,
         p_fit=prediction["p_fit"],
-        known="measured" if measured else "predicted",
+        known="measured" if measured else "predicted" if len(trials) > 1 else "estimate",
         n_trials=len(measured),
     )
 

@@ -2,9 +2,8 @@
 
 from infrarsi.flops import mfu
 from infrarsi.knobs import Candidate, Setting
-from infrarsi.patches import RECIPES, Materialised, describe, materialise
+from infrarsi.patches import Materialised, describe, materialise
 from infrarsi.trial import Completed, OutOfMemory, Trial
-from infrarsi.units import GIB
 from infrarsi.wire.messages import Plan, Planned, Progressed, TrialEnded
 from infrarsi.wire.results import (
     Calibration,
@@ -21,6 +20,7 @@ from infrarsi_runner.procedures.confirmation import Confirmation, Confirming
 from infrarsi_runner.procedures.doctor import N_DEVICES, doctor
 from infrarsi_runner.procedures.job import Job, open_job
 from infrarsi_runner.procedures.pairing import FrozenCandidate
+from infrarsi_runner.procedures.searched import baseline_trial, tell
 from infrarsi_runner.procedures.trials import run_trial
 from infrarsi_runner.searching import SearchChild
 
@@ -38,7 +38,7 @@ def campaign(context: Context) -> RunResult:
     job = open_job(context, lock, context.request.source)
     calibration = measured.calibration
     context.emit_once("plan", Planned(plan=_plan(job, context, calibration)))
-    with SearchChild(job.space, RECIPES, _job_facts(calibration), context.request.seed) as search:
+    with open_search(job, calibration, context.request.seed) as search:
         trials = _search(context, job, calibration, search)
         ranked = _finalists(job, trials)
     searched_s = context.once("searched/at", float, context.now_s)
@@ -59,9 +59,9 @@ def campaign(context: Context) -> RunResult:
 def _search(
     context: Context, job: Job, calibration: Calibration, search: SearchChild
 ) -> list[Trial]:
-    baseline = _baseline_trial(job, calibration)
+    baseline = baseline_trial(job, calibration)
     trials = [baseline]
-    _tell(search, baseline)
+    tell(search, baseline)
     budget_s = 60 * context.request.budget.minutes * CONFIRM_RESERVE_FRAC
     for number in range(1, context.request.budget.n_trials + 1):
         spent_s = sum(trial.wall_s for trial in trials)
@@ -88,7 +88,7 @@ def _search(
             ),
         )
         trials.append(trial)
-        _tell(search, trial)
+        tell(search, trial)
         _publish(context, job, calibration, search, trials, number)
     return trials
 
@@ -123,23 +123,6 @@ def _publish(
         lambda: prediction_table(job.space, calibration, trials, search, version=number),
     )
     context.publish(table)
-
-
-def _baseline_trial(job: Job, calibration: Calibration) -> Trial:
-    return Trial(
-        number=0,
-        candidate=job.baseline_candidate(),
-        origin="baseline",
-        outcome=Completed(
-            step_time_s=calibration.step_time_s.value,
-            peak_mem_bytes=max(calibration.peak_mem_bytes),
-        ),
-    )
-
-
-def _tell(search: SearchChild, trial: Trial) -> None:
-    if trial.outcome is not None:
-        search.tell(trial.candidate.setting, trial.outcome)
 
 
 def _finalists(job: Job, trials: list[Trial]) -> list[Trial]:
@@ -224,14 +207,6 @@ def _plan(job: Job, context: Context, calibration: Calibration) -> Plan:
         ),
         expected_s=60 * budget.minutes,
     )
-
-
-def _job_facts(calibration: Calibration) -> dict[str, float]:
-    base = max(calibration.base_mem_bytes, default=0)
-    limit = calibration.mem_limit_bytes
-    if limit is None:
-        return {"base_mem_gib": base / GIB}
-    return {"capacity_gib": (base + limit) / GIB, "base_mem_gib": base / GIB}
 
 
 def _sentence(job: Job, setting: Setting) -> str:

@@ -21,12 +21,15 @@ from infrarsi.wire.results import (
     Calibration,
     DoctorResult,
     Interval,
+    PredictionTable,
     Resolvable,
     Roof,
 )
 from infrarsi_runner.context import Context
+from infrarsi_runner.predictions import prediction_table
 from infrarsi_runner.procedures.drawing import draw
 from infrarsi_runner.procedures.job import N_CPUS, Job, open_job, require_completed
+from infrarsi_runner.procedures.searched import baseline_trial, open_search, tell
 from infrarsi_runner.running import RunResult, outcome_of
 
 TIMED_STEPS = 12
@@ -48,7 +51,16 @@ def doctor(context: Context) -> DoctorResult:
     unit = aa_unit(context, job)
     roof = _roof(context, job)
     calibration = _calibrate(context, job, preflight, timed, completed, unit, roof)
+    context.publish(context.once("doctor/table", PredictionTable, lambda: _table(job, calibration)))
     return DoctorResult(calibration=calibration, profile=profile, hints=_hints(job, profile))
+
+
+def _table(job: Job, calibration: Calibration) -> PredictionTable:
+    """What every value would give by the claims alone, so that hovers have a first answer."""
+    baseline = baseline_trial(job, calibration)
+    with open_search(job, calibration, seed=0) as search:
+        tell(search, baseline)
+        return prediction_table(job.space, calibration, [baseline], search, version=0)
 
 
 def aa_unit(context: Context, job: Job) -> Unit:
