@@ -20,7 +20,7 @@ from infrarsi_runner.procedures.confirmation import Confirmation, Confirming
 from infrarsi_runner.procedures.doctor import N_DEVICES, doctor
 from infrarsi_runner.procedures.job import Job, open_job
 from infrarsi_runner.procedures.pairing import FrozenCandidate
-from infrarsi_runner.procedures.searched import baseline_trial, tell
+from infrarsi_runner.procedures.searched import baseline_trial, open_search, tell
 from infrarsi_runner.procedures.trials import run_trial
 from infrarsi_runner.searching import SearchChild
 
