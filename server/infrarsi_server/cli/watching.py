@@ -13,6 +13,7 @@ from infrarsi_server.operations.campaigns import (
     Wish,
     ended_well,
     follow_campaign,
+    prepare_campaign,
     start_campaign,
 )
 from infrarsi_server.operations.project import Project
@@ -39,10 +40,10 @@ def run_campaign(project: Project, wish: Wish) -> CampaignView:
         InterruptionError: the person left.
         CampaignError: it failed or was stopped.
     """
-    project.lock(wish.job)
+    ready = prepare_campaign(project, wish, os.environ)
     state = current_state()
     with need_runner(state) as runner:
-        view = start_campaign(project, wish, runner, os.environ)
+        view = start_campaign(ready, wish, runner)
         say(f"Campaign {view.id}")
         return watch_campaign(runner, view.id, wish.kind, state)
 

@@ -14,6 +14,7 @@ from infrarsi_server.operations.campaigns import (
     Wish,
     ended_well,
     follow_campaign,
+    prepare_campaign,
     start_campaign,
 )
 from infrarsi_server.operations.doctor import DoctorReport, doctor_report
@@ -36,9 +37,10 @@ class Measuring:
         Raises:
             InfraRSIError: it cannot be started, failed, or was stopped.
         """
-        project, state = open_project(self.root), state_folder(self.environ)
+        ready = prepare_campaign(open_project(self.root), self.wish, self.environ)
+        state = state_folder(self.environ)
         with need_runner(state) as runner:
-            campaign = start_campaign(project, self.wish, runner, self.environ).id
+            campaign = start_campaign(ready, self.wish, runner).id
             if self._stopped.is_set():
                 runner.stop(campaign)
             for event in follow_campaign(runner, campaign, state):

@@ -9,9 +9,10 @@ from infrarsi.contract import Lock
 from infrarsi.errors import InfraRSIError, UsageError
 from infrarsi.wire.messages import Budget, CampaignKind, CampaignView, Event, StartCampaign
 from infrarsi_server.operations.project import Project
+from infrarsi_server.operations.readiness import Ready, need_ready
 from infrarsi_server.runner_client import RunnerClient
 from infrarsi_server.runner_process import need_runner
-from infrarsi_server.workspace.interpreter import editable_roots, resolve_python
+from infrarsi_server.workspace.interpreter import editable_roots
 from infrarsi_server.workspace.root import find_repository, need_repository
 from infrarsi_server.workspace.snapshots import campaign_snapshot, snapshot_workspace
 
@@ -39,34 +40,40 @@ class CampaignError(InfraRSIError):
         self.exit_code = view.exit_code or 3
 
 
-def start_campaign(
-    project: Project, wish: Wish, runner: RunnerClient, environ: Mapping[str, str]
-) -> CampaignView:
-    """Hand the workspace as it is now to the runner and start.
+def prepare_campaign(project: Project, wish: Wish, environ: Mapping[str, str]) -> Ready:
+    """Refuse what cannot be measured before a runner is asked for.
 
     Raises:
-        UsageError: no repository, no lock, or no interpreter.
-        RunnerError: the runner refuses or is gone.
+        UsageError: a bad id, no repository, no lock, a lock that the workspace no longer matches,
+            or no interpreter with torch.
     """
     if not _ID.fullmatch(wish.id):
         raise UsageError(
             f"`{wish.id}` cannot be a campaign's id.",
             "Use up to 64 letters, digits, dashes and underscores.",
         )
-    lock = project.lock(wish.job)
-    job = project.job(wish.job)
-    python = resolve_python(project.root, job.python, environ)
-    snapshot = snapshot_workspace(project.root, need_repository(project.root))
+    return need_ready(project, wish.job, environ)
+
+
+def start_campaign(ready: Ready, wish: Wish, runner: RunnerClient) -> CampaignView:
+    """Hand the workspace as it is now to the runner and start.
+
+    Raises:
+        UsageError: the id was used for something else.
+        RunnerError: the runner refuses or is gone.
+    """
+    root = ready.project.root
+    snapshot = snapshot_workspace(root, ready.repository)
     runner.store(snapshot.bundle())
     view = runner.start(
         StartCampaign(
             id=wish.id,
             kind=wish.kind,
-            lock=lock,
+            lock=ready.lock,
             source=snapshot.commit,
-            python=str(python),
-            editable_roots=editable_roots(python, project.root),
-            workspace=str(project.root),
+            python=str(ready.python),
+            editable_roots=editable_roots(ready.python, root),
+            workspace=str(root),
             budget=wish.budget,
             seed=wish.seed,
             quick=wish.quick,

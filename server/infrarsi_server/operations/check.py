@@ -47,7 +47,7 @@ def check_workspace(project: Project, name: str | None) -> CheckResult:
         if job not in project.locks:
             raise UsageError(f"Job `{job}` is not locked.", "Run: infrarsi lock")
         locks = [project.locks[job]]
-    return _joined([_check_locked(project, lock) for lock in locks])
+    return _joined([check_locked(project, lock) for lock in locks])
 
 
 def check_sides(sides: Sides) -> CheckResult:
@@ -56,7 +56,8 @@ def check_sides(sides: Sides) -> CheckResult:
     return _check(sides.lock, sides.after.root, sides.after, sides.after_launch, before)
 
 
-def _check_locked(project: Project, lock: Lock) -> CheckResult:
+def check_locked(project: Project, lock: Lock) -> CheckResult:
+    """Hold one locked job of a workspace against its lock."""
     before = None
     repository = find_repository(project.root)
     if repository is not None:

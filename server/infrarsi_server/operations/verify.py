@@ -13,7 +13,12 @@ from infrarsi.wire.results import Speedup
 from infrarsi_server.operations.contracting import NO_COMMIT, Sides, after_contract
 from infrarsi_server.operations.lock import hash_locked_files
 from infrarsi_server.runner_client import RunnerClient
-from infrarsi_server.workspace.interpreter import choose_python, editable_roots, resolve_python
+from infrarsi_server.workspace.interpreter import (
+    choose_python,
+    editable_roots,
+    need_torch,
+    resolve_python,
+)
 from infrarsi_server.workspace.snapshots import snapshot_folder
 
 _STORE = "snapshots.git"
@@ -45,13 +50,14 @@ def prepare_verify(
     """Find the interpreter: the given one, before's own, or one that has torch.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: it is not there, or has no torch.
     """
     root = sides.before.root
-    if python is not None:
-        return Prepared(sides, resolve_python(current, python, environ))
     named = sides.python or choose_python(root, environ).python
-    return Prepared(sides, resolve_python(root, named, environ))
+    where = (root, named) if python is None else (current, python)
+    found = resolve_python(*where, environ)
+    need_torch(found)
+    return Prepared(sides, found)
 
 
 def start_verify(

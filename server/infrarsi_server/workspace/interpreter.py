@@ -72,6 +72,19 @@ def has_torch(python: Path) -> bool:
         return False
 
 
+def need_torch(python: Path) -> None:
+    """Refuse an interpreter that cannot run a training job.
+
+    Raises:
+        ConfigError: it has no torch.
+    """
+    if not has_torch(python):
+        raise ConfigError(
+            f"{python} has no torch.",
+            "Set python in infrarsi.toml to the interpreter that runs the job.",
+        )
+
+
 def resolve_python(root: Path, python: str, environ: Mapping[str, str]) -> Path:
     """The interpreter of `infrarsi.toml` as an absolute path, symbolic links kept.
 

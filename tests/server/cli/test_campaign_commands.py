@@ -1,21 +1,24 @@
 import json
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 import recorded_results as recorded
 from command_line import CommandLine, start_process
+from jobs import JOB
 from repositories import git, make_repository, write_files
 from scripted_campaign import campaign_view, scripted_campaign
 
-from infrarsi.contract import write_locks
+from infrarsi.contract import make_lock, write_locks
 from infrarsi.wire.results import Speedup, VerifyResult
 
-CONFIG = '[job.main]\nlaunch = "python train.py"\npython = "/usr/bin/env"\n'
+CONFIG = f'[job.main]\nlaunch = "python train.py"\npython = "{sys.executable}"\n'
+LOCK = make_lock(recorded.make_contract(), {}, "0" * 40)
 FILES = {
     "train.py": recorded.TRAIN,
     "infrarsi.toml": CONFIG,
-    ".infrarsi/contract.lock.json": write_locks({"main": recorded.lock()}),
+    ".infrarsi/contract.lock.json": write_locks({"main": LOCK}),
 }
 VERDICT = VerifyResult(verdict="accepted", speedup=Speedup(ratio=1.2, low=1.1, high=1.3))
 
@@ -152,6 +155,42 @@ def test_a_launch_line_changed_since_the_lock_is_refused(job: Path, infrarsi: Co
     write_files(job, {"infrarsi.toml": CONFIG.replace("train.py", "train.py --fast")})
     done = infrarsi("doctor")
     assert (done.code, "not the locked one" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        ({"train.py": JOB["train.py"].replace("ACCUMULATE = 2", "ACCUMULATE = 4")}, "16"),
+        ({"data/text.txt": "other"}, "data/text.txt"),
+    ],
+)
+def test_a_workspace_that_left_its_lock_is_refused_before_any_run(
+    root: Path, infrarsi: CommandLine, state: Path, edited: dict[str, str], told: str
+) -> None:
+    make_repository(root, {**JOB, "infrarsi.toml": f'{CONFIG}locked = ["data/**"]\n'})
+    assert infrarsi("lock").code == 0
+    write_files(root, edited)
+    done = infrarsi("doctor", "--json")
+    error = done.json("error")["error"]
+    assert done.code == 2
+    assert told in error["what"]
+    assert error["do"] == "Restore it or run `infrarsi lock`."
+    assert not state.exists()
+
+
+def test_an_interpreter_without_torch_is_refused_before_any_run(
+    job: Path, infrarsi: CommandLine, state: Path
+) -> None:
+    write_files(job, {"infrarsi.toml": CONFIG.replace(sys.executable, "/usr/bin/env")})
+    done = infrarsi("doctor", "--json")
+    assert done.code == 2
+    assert done.json("error")["error"] == {
+        "what": "/usr/bin/env has no torch.",
+        "do": "Set python in infrarsi.toml to the interpreter that runs the job.",
+    }
+    verify = infrarsi("verify", "--before", job, "--after", job)
+    assert (verify.code, "has no torch" in verify.err) == (2, True)
+    assert not state.exists()
 
 
 def test_no_runner_and_none_to_start_is_3(

@@ -1,4 +1,5 @@
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,17 @@ from repositories import make_repository
 from rich.console import Console
 from scripted_campaign import campaign_events, campaign_view, scripted_campaign
 
-from infrarsi.contract import write_locks
+from infrarsi.contract import make_lock, write_locks
 from infrarsi.errors import UsageError
 from infrarsi.wire.messages import Event
 from infrarsi_server.cli.live import LiveProgress, PlainProgress, progress_on
 from infrarsi_server.cli.output import say, write_error, write_lines
 
+LOCK = make_lock(recorded.make_contract(), {}, "0" * 40)
 FILES = {
     "train.py": recorded.TRAIN,
-    "infrarsi.toml": '[job.main]\nlaunch = "python train.py"\npython = "/usr/bin/env"\n',
-    ".infrarsi/contract.lock.json": write_locks({"main": recorded.lock()}),
+    "infrarsi.toml": f'[job.main]\nlaunch = "python train.py"\npython = "{sys.executable}"\n',
+    ".infrarsi/contract.lock.json": write_locks({"main": LOCK}),
 }
 
 
