@@ -5,7 +5,8 @@ One request a line, one answer a line: `{"ok": true, "result": ...}` or
 
     start    space, job, claims, seed, conflicts   (a setting that has all of a conflict's values
                                                     is not allowed)
-    ask | tell (setting, outcome) | best | predict (settings) | prices
+    ask      null where every allowed setting was tried
+    tell (setting, outcome) | best | predict (settings) | prices
 
 Leaves out reading and writing: lines come in and go out through arguments.
 """
@@ -69,7 +70,7 @@ def _start(request: Request) -> Searcher:
 def _carry_out(searcher: Searcher, request: Request) -> object:
     match request["op"]:
         case "ask":
-            return searcher.ask()
+            return None if searcher.exhausted() else searcher.ask()
         case "tell":
             setting = _field(request, "setting", Mapping)
             return searcher.tell(setting, _field(request, "outcome", Mapping))

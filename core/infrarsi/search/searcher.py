@@ -30,6 +30,9 @@ _N_BEST = 5
 class Searcher:
     """Bayesian search over a space of knobs and patches.
 
+    The next ask depends on the seed, what was told in which order, and what is pending; not on
+    whether what was told had been asked for. A space without knobs has one setting, `{}`.
+
     Args:
         space: `{"knobs": {name: {"type": "ordinal|integer|categorical|bool", "choices": [...],
             "kind": "setting|parallelism|patch"}}}`, optionally with "default".
@@ -62,7 +65,6 @@ class Searcher:
         self._seed = seed
         self._told: list[Told] = []
         self._pending: list[Setting] = []
-        self._n_asked = 0
         self._beliefs: Beliefs | None = None
 
     def ask(self) -> Setting:
@@ -71,11 +73,17 @@ class Searcher:
         The first is the baseline unless it was told. Raises UsageError where every allowed
         setting was tried.
         """
-        rng = np.random.default_rng([self._seed, self._n_asked])
-        self._n_asked += 1
-        setting = self._choose(rng)
+        setting = self._choose(self._stream())
         self._pending.append(setting)
         return dict(setting)
+
+    def exhausted(self) -> bool:
+        """Whether `ask` would raise, because every allowed setting was told or is pending.
+
+        In a space too large to list: whether no other was found. Changes nothing.
+        """
+        used, rng = self._used(), self._stream()
+        return bool(used) and self._next_seed(used, rng) is None and not self._pool(used, rng)
 
     def tell(self, setting: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
         """Learn from a trial; the baseline is told like any other, and may be told first.
@@ -85,7 +93,7 @@ class Searcher:
             outcome: `{"status": "ok|oom|compile_error|nan|timeout|crashed|rejected",
                 "step_time_s", "peak_mem_gib", "mem_at_least_gib"}` where known.
         """
-        if not self._told and not self._pending and not self._space.has_default:
+        if not self._told and not self._pending and not self._has_start():
             self._space = self._space.with_baseline(setting)
         complete = self._space.complete(setting)
         told = read_outcome(complete, outcome)
@@ -127,21 +135,39 @@ class Searcher:
         return price_all(self._space, self._told, self._current())
 
     def _choose(self, rng: Generator) -> Setting:
-        used = [*(t.setting for t in self._told), *self._pending]
+        used = self._used()
         if not used:
             return self._first(rng)
-        seed = next_seed(self._space, self._claims, used, lambda: self._draw(rng))
+        seed = self._next_seed(used, rng)
         if seed is not None:
             return seed
-        beliefs = self._imagined()
-        ranked = self._ranked()[:_N_BEST] or [self._space.baseline]
-        pool = gather(self._space, ranked, used, lambda: self._draw(rng))
+        pool = self._pool(used, rng)
         if not pool:
             raise UsageError("Every allowed setting was tried.", "Stop the search here.")
+        beliefs = self._imagined()
         if beliefs.step_time is None:
             return pool[int(np.argmax(_log_chances(beliefs, pool)))]
-        best_log_time = float(np.min(beliefs.step_time.log_time(ranked)[0]))
+        best_log_time = float(np.min(beliefs.step_time.log_time(self._starts())[0]))
         return pool[int(np.argmax(score(pool, beliefs.step_time, beliefs, best_log_time)))]
+
+    def _stream(self) -> Generator:
+        """Randomness of the next ask: a replay that only tells gives the same as asking did."""
+        return np.random.default_rng([self._seed, len(self._told) + len(self._pending)])
+
+    def _used(self) -> list[Setting]:
+        return [*(t.setting for t in self._told), *self._pending]
+
+    def _next_seed(self, used: Sequence[Setting], rng: Generator) -> Setting | None:
+        return next_seed(self._space, self._claims, used, lambda: self._draw(rng))
+
+    def _pool(self, used: Sequence[Setting], rng: Generator) -> list[Setting]:
+        return gather(self._space, self._starts(), used, lambda: self._draw(rng))
+
+    def _starts(self) -> list[Setting]:
+        return self._ranked()[:_N_BEST] or [self._space.baseline]
+
+    def _has_start(self) -> bool:
+        return self._space.has_default and self._space.allows(self._space.baseline)
 
     def _first(self, rng: Generator) -> Setting:
         """The user's own start; where that is not allowed, a setting that is becomes the start."""

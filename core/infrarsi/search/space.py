@@ -2,7 +2,7 @@
 
 `{"knobs": {name: {"type", "choices", "kind", "default"}}}`; where no default is given it is
 False for a patch or a bool and the first choice otherwise, until a first trial is told: the
-baseline.
+baseline. Without knobs the baseline `{}` is the only setting.
 """
 
 import math
@@ -102,7 +102,7 @@ def read_space(space: Mapping[str, Any], valid: Valid | None) -> SearchSpace:
         UsageError: not of the documented shape; says which knob.
     """
     described = space.get("knobs")
-    if not isinstance(described, Mapping) or not described:
+    if not isinstance(described, Mapping):
         raise UsageError("The space has no knobs.", 'Give {"knobs": {name: {...}}}.')
     knobs = tuple(_read_knob(str(name), knob) for name, knob in described.items())
     baseline = {k.name: _default(k, described[k.name]) for k in knobs}

@@ -44,6 +44,32 @@ def test_conflicts_are_never_asked():
     assert any(s["bf16"] for s in asked)
 
 
+def test_ask_answers_null_when_every_allowed_setting_was_tried():
+    space = {"knobs": {"a": {"type": "bool", "kind": "patch"}, "b": {"type": "bool"}}}
+    start = {"op": "start", "space": space, "conflicts": [{"a": True, "b": True}]}
+    answers = talk(start, *[{"op": "ask"}] * 5)
+    assert all(a["ok"] for a in answers)
+    asked = [a["result"] for a in answers[1:]]
+    assert None not in asked[:3]
+    assert asked[3:] == [None, None]
+
+
+def test_a_space_without_knobs_has_its_baseline_and_no_more():
+    answers = talk(
+        {"op": "start", "space": {"knobs": {}}},
+        {"op": "ask"},
+        {"op": "tell", "setting": {}, "outcome": OK},
+        {"op": "ask"},
+        {"op": "predict", "settings": [{}]},
+        {"op": "best"},
+        {"op": "prices"},
+    )
+    assert all(a["ok"] for a in answers)
+    _, asked, _, exhausted, predicted, best, prices = [a["result"] for a in answers]
+    assert (asked, exhausted, best, prices) == ({}, None, {}, [])
+    assert abs(predicted[0]["step_time_s"]["value"] - 1.0) < 0.01
+
+
 def test_bad_requests_are_answered_with_two_sentences_and_do_not_end_it():
     answers = talk(
         {"op": "ask"},

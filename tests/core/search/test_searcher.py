@@ -86,10 +86,60 @@ def test_asks_before_tells_differ():
 def test_every_setting_is_asked_once_and_then_it_says_so():
     space = {"knobs": {"a": {"type": "bool", "kind": "patch"}, "n": {"choices": [1, 2, 3]}}}
     searcher = Searcher(space)
-    asked = {key(searcher.ask()) for _ in range(6)}
+    asked = set()
+    for _ in range(6):
+        assert not searcher.exhausted()
+        asked.add(key(searcher.ask()))
     assert len(asked) == 6
+    assert searcher.exhausted()
     with pytest.raises(UsageError, match="Every allowed setting was tried"):
         searcher.ask()
+
+
+def test_a_space_without_knobs_asks_for_the_baseline_once():
+    searcher = Searcher({"knobs": {}}, job={"capacity_gib": 2.0})
+    assert searcher.ask() == {}
+    searcher.tell({}, OK)
+    assert searcher.exhausted()
+    (predicted,) = searcher.predict([{}])
+    assert predicted["step_time_s"]["value"] == pytest.approx(1.0, rel=0.01)
+    assert predicted["peak_mem_gib"]["value"] == pytest.approx(1.0, rel=0.05)
+    assert searcher.best() == {}
+
+
+def large_space():
+    knob = {"type": "ordinal", "choices": [1, 2, 4, 8], "default": 1}
+    return {"knobs": {f"k{i}": knob for i in range(8)}}
+
+
+def two_is_needed(setting):
+    return None if setting["k0"] == 2 else "k0 must be 2"
+
+
+@pytest.mark.parametrize("valid", [None, two_is_needed])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_searcher_only_told_the_trials_asks_the_same_next_setting(seed, valid):
+    asking = Searcher(large_space(), valid=valid, seed=seed)
+    trials = []
+    for n in range(9):
+        told_only = Searcher(large_space(), valid=valid, seed=seed)
+        for setting, outcome in trials:
+            told_only.tell(setting, outcome)
+        setting = asking.ask()
+        assert told_only.ask() == setting, n
+        time_s = 1.0 + 0.1 * (sum(setting.values()) % 5)
+        trials.append((setting, {"status": "ok", "step_time_s": time_s}))
+        asking.tell(*trials[-1])
+
+
+def test_asking_whether_it_is_exhausted_changes_nothing():
+    searchers = [Searcher(large_space(), seed=5) for _ in range(2)]
+    for _ in range(7):
+        searchers[1].exhausted()
+        first, second = (s.ask() for s in searchers)
+        assert first == second
+        for searcher in searchers:
+            searcher.tell(first, OK)
 
 
 def test_what_is_not_allowed_is_never_asked():
