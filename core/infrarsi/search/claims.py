@@ -3,7 +3,11 @@
     {"knob", "value" (True), "log_speedup" (0.0), "sd" (0.3), "memory_role", "source"}
 
 `log_speedup` is the natural log of before/after. A source loses belief with each rejection of a
-trial that carried one of its claims.
+trial that carried one of its claims, unless an accepted trial ("ok") carried that claim too.
+
+A source of an S-violation is out: after a rejection whose code is of the S family, every patch
+the trial carried is out, unless an accepted trial carried it too. All of a rejected bundle's
+patches are out, since any of them may be the cause; crashed or other rejected trials clear none.
 """
 
 import math
@@ -63,8 +67,28 @@ def memory_roles(claims: Sequence[SearchClaim]) -> dict[tuple[str, Scalar], str]
     return {(c.knob, c.value): c.memory_role for c in claims}
 
 
+def values_out(space: SearchSpace, told: Sequence[Told]) -> frozenset[tuple[str, Scalar]]:
+    """The (patch, value) pairs no setting may have again; see the module's rule."""
+    patches = {k.name for k in space.knobs if k.is_patch}
+    return frozenset(
+        (name, value)
+        for trial in told
+        if trial.breaks_scope
+        for name, value in space.encoding.changes(trial.setting)
+        if name in patches and not _was_accepted(name, value, told)
+    )
+
+
+def _was_accepted(knob: str, value: Scalar, told: Sequence[Told]) -> bool:
+    return any(t.status == "ok" and t.setting.get(knob) == value for t in told)
+
+
 def _n_rejected(source: str, claims: Sequence[SearchClaim], told: Sequence[Told]) -> int:
-    own = [(c.knob, c.value) for c in claims if c.source == source]
+    own = [
+        (c.knob, c.value)
+        for c in claims
+        if c.source == source and not _was_accepted(c.knob, c.value, told)
+    ]
     rejected = [t.setting for t in told if t.status == "rejected"]
     return sum(any(setting.get(knob) == value for knob, value in own) for setting in rejected)
 

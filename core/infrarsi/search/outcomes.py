@@ -2,7 +2,8 @@
 
 completed: speed, memory, validity. oom: a bound on memory. nan: speed (its time is real) and a
 break. Everything else that failed: a break. rejected: a break that teaches neither speed nor
-memory nor its claim, and counts against the sources of the claims it carried.
+memory nor its claim, and counts against the sources of the claims it carried; where its code is
+of the S family, see `search.claims.values_out`.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,12 @@ class Told:
     step_time_s: float | None = None
     peak_mem_gib: float | None = None
     mem_at_least_gib: float | None = None
+    code: str | None = None
+
+    @property
+    def breaks_scope(self) -> bool:
+        """Whether it was rejected for a violation of the S family (S401, S405, ...)."""
+        return self.status == "rejected" and (self.code or "").startswith("S")
 
     @property
     def teaches_speed(self) -> bool:
@@ -40,7 +47,8 @@ def read_outcome(setting: Setting, outcome: Mapping[str, Any]) -> Told:
     """Check a plain outcome.
 
     Raises:
-        UsageError: an unknown status, or a number that is not positive and finite.
+        UsageError: an unknown status, a code that is no text, or a number that is not positive
+            and finite.
     """
     status: Any = outcome.get("status")
     if status not in get_args(Status):
@@ -48,12 +56,16 @@ def read_outcome(setting: Setting, outcome: Mapping[str, Any]) -> Told:
             f"An outcome's status cannot be {status!r}.",
             f"Use one of {', '.join(get_args(Status))}.",
         )
+    code = outcome.get("code")
+    if code is not None and not isinstance(code, str):
+        raise UsageError(f"An outcome's code cannot be {code!r}.", "Give a code such as S405.")
     told = Told(
         setting=setting,
         status=status,
         step_time_s=_positive(outcome, "step_time_s"),
         peak_mem_gib=_positive(outcome, "peak_mem_gib"),
         mem_at_least_gib=_positive(outcome, "mem_at_least_gib"),
+        code=code,
     )
     if status == "ok" and told.step_time_s is None:
         raise UsageError("A trial that is ok has no step_time_s.", "Tell the measured step time.")

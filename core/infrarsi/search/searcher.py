@@ -17,7 +17,7 @@ from infrarsi.knobs import Setting
 from infrarsi.models.prediction import Prediction
 from infrarsi.search.acquisition import score
 from infrarsi.search.beliefs import Beliefs, fit_beliefs
-from infrarsi.search.claims import read_claims
+from infrarsi.search.claims import read_claims, values_out
 from infrarsi.search.outcomes import Told, read_outcome
 from infrarsi.search.pool import gather
 from infrarsi.search.prices import price_all
@@ -25,6 +25,7 @@ from infrarsi.search.seeds import draw_from, next_seed
 from infrarsi.search.space import Valid, read_space
 
 _N_BEST = 5
+_MOST_SAMPLES = 50
 
 
 class Searcher:
@@ -91,7 +92,8 @@ class Searcher:
         Args:
             setting: knob to value; knobs left out have the baseline's.
             outcome: `{"status": "ok|oom|compile_error|nan|timeout|crashed|rejected",
-                "step_time_s", "peak_mem_gib", "mem_at_least_gib"}` where known.
+                "step_time_s", "peak_mem_gib", "mem_at_least_gib", "code"}` where known; a
+                rejection's code such as "S405" can take patches out, see `search.claims`.
         """
         if not self._told and not self._pending and not self._has_start():
             self._space = self._space.with_baseline(setting)
@@ -100,6 +102,7 @@ class Searcher:
         key = self._space.key(complete)
         self._pending = [p for p in self._pending if self._space.key(p) != key]
         self._told.append(told)
+        self._space = self._space.without(values_out(self._space, self._told))
         self._beliefs = None
 
     def best(self) -> Setting | None:
@@ -179,7 +182,11 @@ class Searcher:
     def _draw(self, rng: Generator) -> Setting:
         if self._sample is None:
             return draw_from(self._space, rng)
-        return self._space.complete(self._sample(rng))
+        for _ in range(_MOST_SAMPLES):
+            setting = self._space.complete(self._sample(rng))
+            if not self._space.has_value_out(setting):
+                return setting
+        return self._space.baseline
 
     def _ranked(self) -> list[Setting]:
         """Distinct completed settings, the fastest expected first."""

@@ -29,6 +29,7 @@ class SearchSpace:
     encoding: Encoding
     valid: Valid | None = None
     has_default: bool = False
+    out: frozenset[tuple[str, Scalar]] = frozenset()
     _checked: dict[tuple[Scalar, ...], bool] = field(default_factory=dict)
 
     @property
@@ -65,13 +66,19 @@ class SearchSpace:
         return {**self.baseline, **setting}
 
     def allows(self, setting: Setting) -> bool:
-        """Whether the caller's `valid` has no objection; each setting is asked for once."""
+        """Whether no value is out and `valid`, asked once a setting, has no objection."""
+        if self.has_value_out(setting):
+            return False
         if self.valid is None:
             return True
         key = self.key(setting)
         if key not in self._checked:
             self._checked[key] = self.valid(dict(setting)) is None
         return self._checked[key]
+
+    def has_value_out(self, setting: Setting) -> bool:
+        """Whether it has a value that was taken out of the search."""
+        return any((name, value) in self.out for name, value in setting.items())
 
     def all_settings(self) -> Iterator[Setting]:
         """Every allowed setting; only for small spaces."""
@@ -93,6 +100,10 @@ class SearchSpace:
         """The same space seen from another start."""
         encoding = Encoding(self.knobs, self.complete(baseline))
         return replace(self, encoding=encoding)
+
+    def without(self, values: frozenset[tuple[str, Scalar]]) -> "SearchSpace":
+        """The same space with these values, and no others, out of the search."""
+        return replace(self, out=values)
 
 
 def read_space(space: Mapping[str, Any], valid: Valid | None) -> SearchSpace:

@@ -197,6 +197,68 @@ def test_a_rejection_counts_against_all_claims_of_its_source():
     assert before["step_time_s"]["value"] < after["step_time_s"]["value"] < 1.0
 
 
+def test_a_rejected_bundle_does_not_count_against_what_an_accepted_trial_carried():
+    def gain_of_bf16(*trials):
+        searcher = Searcher(SPACE, claims=CLAIMS)
+        for setting, outcome in trials:
+            searcher.tell(setting, outcome)
+        return searcher.predict([{"bf16": True}])[0]["step_time_s"]
+
+    accepted = [(BASELINE, OK), ({"bf16": True}, {"status": "ok", "step_time_s": 0.8})]
+    bundle = ({"bf16": True, "sdpa": True}, {"status": "rejected"})
+    assert gain_of_bf16(*accepted, bundle) == gain_of_bf16(*accepted)
+    assert gain_of_bf16(accepted[0], bundle) != gain_of_bf16(accepted[0])
+
+
+S405 = {"status": "rejected", "code": "S405"}
+
+
+def ask_all(searcher):
+    asked = []
+    while not searcher.exhausted():
+        asked.append(searcher.ask())
+    return asked
+
+
+def small_space(*patches):
+    knobs = {name: {"type": "bool", "kind": "patch"} for name in patches}
+    return {"knobs": {**knobs, "n": {"choices": [1, 2, 4]}}}
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_source_of_an_s_violation_is_out(sampled):
+    space = small_space("honest", "cheat", "other")
+
+    def sample(rng):
+        return {"cheat": bool(rng.random() < 0.9), "n": int(rng.choice([1, 2, 4]))}
+
+    searcher = Searcher(space, sample=sample if sampled else None)
+    searcher.tell({}, OK)
+    searcher.tell({"honest": True}, OK)
+    searcher.tell({"honest": True, "cheat": True, "n": 2}, S405)
+    asked = ask_all(searcher)
+    assert not any(s["cheat"] for s in asked)
+    assert len(asked) == 12 - 2
+
+
+def test_after_an_s_violation_what_only_crashed_or_was_rejected_is_out_too():
+    searcher = Searcher(small_space("one", "two", "free"))
+    searcher.tell({}, OK)
+    searcher.tell({"one": True}, {"status": "crashed"})
+    searcher.tell({"one": True, "two": True}, S405)
+    asked = ask_all(searcher)
+    assert not any(s["one"] or s["two"] for s in asked)
+    assert any(s["free"] for s in asked)
+
+
+@pytest.mark.parametrize("outcome", [{"status": "rejected", "code": "L201"}, {"status": "nan"}])
+def test_only_an_s_violation_takes_patches_out(outcome):
+    searcher = Searcher(small_space("a"))
+    searcher.tell({}, OK)
+    searcher.tell({"a": True}, outcome)
+    assert any(s["a"] for s in ask_all(searcher))
+
+
 def test_out_of_memory_is_a_bound_and_no_break():
     searcher = Searcher(SPACE, job={"capacity_gib": 2.0})
     searcher.tell(BASELINE, OK)
@@ -284,6 +346,7 @@ def test_a_space_that_cannot_be_used_is_refused_with_the_knob(space, words):
         {"status": "ok", "step_time_s": 0.0},
         {"status": "ok", "step_time_s": float("nan")},
         {"status": "ok", "step_time_s": 1.0, "peak_mem_gib": -1},
+        {"status": "rejected", "code": 405},
     ],
 )
 def test_an_outcome_that_cannot_be_is_refused(outcome):
