@@ -81,7 +81,7 @@ class Context:
         self._stop.check()
 
     def find_doctor(self, digest: str) -> DoctorResult | None:
-        """The newest measurement of that contract with this job's Python, if there is one."""
+        """The newest measurement of that contract on these sources with this Python, if any."""
         found = self._doctor_campaign(digest)
         if found is None:
             return None
@@ -103,7 +103,7 @@ class Context:
     def _doctor_campaign(self, digest: str) -> str | None:
         """The newest finished campaign that measured the contract itself, not by recalling."""
         for request in self._journal.requests(digest):
-            same = request.python == self.request.python
+            same = (request.python, request.source) == (self.request.python, self.request.source)
             if same and self._journal.memo(request.id, DOCTOR_TIMED_KEY) is not None:
                 return request.id
         return None

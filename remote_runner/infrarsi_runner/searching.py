@@ -14,7 +14,7 @@ from typing import Any, Self
 from infrarsi.errors import RunnerError
 from infrarsi.knobs import Setting, Space
 from infrarsi.patches import Recipe
-from infrarsi.trial import Completed, Outcome, OutOfMemory
+from infrarsi.trial import Completed, Outcome, OutOfMemory, Rejected
 from infrarsi.units import GIB
 
 JsonObject = dict[str, Any]
@@ -48,8 +48,8 @@ class SearchChild:
             }
         )
 
-    def ask(self) -> Setting:
-        """The next setting to try."""
+    def ask(self) -> Setting | None:
+        """The next setting to try; None where every allowed one was tried."""
         return self._request({"op": "ask"})
 
     def tell(self, setting: Setting, outcome: Outcome) -> None:
@@ -132,4 +132,6 @@ def told(outcome: Outcome) -> JsonObject:
         }
     if isinstance(outcome, OutOfMemory):
         return {"status": "oom", "mem_at_least_gib": outcome.at_least_bytes / GIB}
+    if isinstance(outcome, Rejected):
+        return {"status": "rejected", "code": outcome.violations[0].code}
     return {"status": outcome.kind}

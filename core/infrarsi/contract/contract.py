@@ -59,7 +59,7 @@ class Protocol(Frozen):
     min_gain_frac: float = Field(default=0.01, ge=0, lt=1)
     alpha: float = Field(default=0.01, gt=0, le=0.05)
     looks: tuple[Annotated[int, Field(ge=1, le=64)], ...] = Field(default=(2, 4, 8), min_length=1)
-    turn_pairs: int = Field(default=3, ge=1, le=50)
+    turn_pairs: int = Field(default=2, ge=1, le=50)
     steps_per_turn: int = Field(default=10, ge=3, le=1000)
     max_finalists: int = Field(default=3, ge=1, le=3)
 

@@ -15,7 +15,7 @@ from infrarsi.wire.probe import RankEvidence, StepRecord
 from infrarsi.wire.results import Calibration
 
 PrecisionClass = Literal["fp32", "16bit"]
-Need = Literal["turns", "endurance", "locked_files", "calibration"]
+Need = Literal["audit", "turns", "endurance", "locked_files", "calibration"]
 
 
 class EnduranceRun(Frozen):
@@ -38,7 +38,7 @@ class JudgedEvidence(Frozen):
 
     `candidate` and `baseline` are timed runs with the same seed and hash key, one file a rank.
     `turns` are all turns of the pairs. `needs` names what a verdict cannot do without: a trial
-    within the search needs none of them, `verify` the turns, a promotion all.
+    within the search needs none of them, a pair its turns, a promotion all.
     """
 
     lock: Lock
@@ -52,7 +52,7 @@ class JudgedEvidence(Frozen):
     locked_after: dict[str, str] | None = None
     endurance: EnduranceRun | None = None
     calibration: Calibration | None = None
-    needs: tuple[Need, ...] = ("turns", "endurance", "locked_files", "calibration")
+    needs: tuple[Need, ...] = ("audit", "turns", "endurance", "locked_files", "calibration")
 
     @property
     def world_size(self) -> int:

@@ -1,6 +1,9 @@
 """Run: search knobs and patches together, then freeze and confirm the best."""
 
+from typing import Any
+
 from infrarsi.flops import mfu
+from infrarsi.frozen import Frozen, Scalar
 from infrarsi.knobs import Candidate, Setting
 from infrarsi.patches import Materialised, describe, materialise
 from infrarsi.trial import Completed, OutOfMemory, Trial
@@ -16,24 +19,31 @@ from infrarsi.wire.results import (
 )
 from infrarsi_runner.context import Context
 from infrarsi_runner.predictions import prediction_table
-from infrarsi_runner.procedures.confirmation import Confirmation, Confirming
-from infrarsi_runner.procedures.doctor import N_DEVICES, doctor
+from infrarsi_runner.procedures.calibrating import N_DEVICES, machine_name
+from infrarsi_runner.procedures.confirmation import Confirmation, Confirming, Effort
+from infrarsi_runner.procedures.doctor import doctor
 from infrarsi_runner.procedures.job import Job, open_job
 from infrarsi_runner.procedures.pairing import FrozenCandidate
-from infrarsi_runner.procedures.searched import baseline_trial, open_search, tell
+from infrarsi_runner.procedures.searched import baseline_trial, open_search, table_version, tell
 from infrarsi_runner.procedures.trials import run_trial
 from infrarsi_runner.searching import SearchChild
 
 CONFIRM_RESERVE_FRAC = 0.5
+OptionalSetting: Any = dict[str, Scalar] | None
+
+
+class TrialPrediction(Frozen):
+    """What was expected of a trial, journalled before it ran; named as in `Trial`."""
+
+    predicted_step_time_s: tuple[float, float, float]
+    predicted_p_fit: float
 
 
 def campaign(context: Context) -> RunResult:
     """A whole campaign; resumable at any point, since every run is journalled under its key."""
     started_s = context.once("started", float, context.now_s)
     lock = context.request.lock
-    measured = context.once(
-        "doctor", DoctorResult, lambda: context.find_doctor(lock.digest) or doctor(context)
-    )
+    measured = context.once("doctor", DoctorResult, lambda: _measured(context))
     doctor_s = context.once("doctor/took", float, lambda: context.now_s() - started_s)
     job = open_job(context, lock, context.request.source)
     calibration = measured.calibration
@@ -42,7 +52,8 @@ def campaign(context: Context) -> RunResult:
         trials = _search(context, job, calibration, search)
         ranked = _finalists(job, trials)
     searched_s = context.once("searched/at", float, context.now_s)
-    finalists, promotion = _confirm(context, job, calibration, ranked)
+    deadline_s = started_s + doctor_s + 60 * context.request.budget.minutes
+    finalists, promotion = _confirm(context, job, calibration, ranked, deadline_s)
     ended_s = context.once("ended", float, context.now_s)
     return RunResult(
         campaign=context.request.id,
@@ -54,6 +65,14 @@ def campaign(context: Context) -> RunResult:
         promoted=promotion,
         cost=_cost(trials, ended_s - started_s, doctor_s, ended_s - searched_s),
     )
+
+
+def _measured(context: Context) -> DoctorResult:
+    """Doctor's answer on these very sources and this machine, made now if there is none."""
+    known = context.find_doctor(context.request.lock.digest)
+    if known is not None and known.calibration.machine == machine_name():
+        return known
+    return doctor(context)
 
 
 def _search(
@@ -68,7 +87,13 @@ def _search(
         if spent_s > budget_s:
             break
         context.check()
-        setting = context.once(f"trial/{number}/ask", dict, search.ask)
+        setting = context.once(f"trial/{number}/ask", OptionalSetting, search.ask)
+        if setting is None:
+            break
+        candidate = Candidate(setting=setting)
+        prediction = context.once(
+            f"trial/{number}/prediction", TrialPrediction, lambda c=candidate: _predict(c, search)
+        )
         context.emit_once(
             f"trial/{number}/progress",
             Progressed(
@@ -82,26 +107,21 @@ def _search(
         trial = context.once(
             f"trial/{number}",
             Trial,
-            lambda number=number, setting=setting: _predicted(
-                run_trial(context, job, calibration, number, Candidate(setting=setting)),
-                search,
-            ),
-        )
+            lambda number=number, candidate=candidate: run_trial(context, job, number, candidate),
+        ).model_copy(update=prediction.model_dump())
         trials.append(trial)
         tell(search, trial)
         _publish(context, job, calibration, search, trials, number)
     return trials
 
 
-def _predicted(trial: Trial, search: SearchChild) -> Trial:
-    """The trial with what was predicted for it; the searcher has not been told of it yet."""
-    prediction = search.predict([trial.candidate.setting])[0]
+def _predict(candidate: Candidate, search: SearchChild) -> TrialPrediction:
+    """What is expected of a trial before it runs."""
+    prediction = search.predict([candidate.setting])[0]
     step = prediction["step_time_s"]
-    return trial.model_copy(
-        update={
-            "predicted_step_time_s": (step["value"], step["low"], step["high"]),
-            "predicted_p_fit": prediction["p_fit"],
-        }
+    return TrialPrediction(
+        predicted_step_time_s=(step["value"], step["low"], step["high"]),
+        predicted_p_fit=prediction["p_fit"],
     )
 
 
@@ -115,12 +135,19 @@ def _publish(
 ) -> None:
     context.emit_once(
         f"trial/{number}/ended",
-        TrialEnded(trial=trials[-1], best_ratio=_best_ratio(trials), n_oom=_n_oom(trials)),
+        TrialEnded(
+            trial=trials[-1],
+            changed=trials[-1].candidate.changed(job.space),
+            best_ratio=_best_ratio(trials),
+            n_oom=_n_oom(trials),
+        ),
     )
     table = context.once(
         f"trial/{number}/table",
         PredictionTable,
-        lambda: prediction_table(job.space, calibration, trials, search, version=number),
+        lambda: prediction_table(
+            job.space, calibration, trials, search, version=table_version(context)
+        ),
     )
     context.publish(table)
 
@@ -135,9 +162,14 @@ def _finalists(job: Job, trials: list[Trial]) -> list[Trial]:
 
 
 def _confirm(
-    context: Context, job: Job, calibration: Calibration, ranked: list[Trial]
+    context: Context,
+    job: Job,
+    calibration: Calibration,
+    ranked: list[Trial],
+    deadline_s: float,
 ) -> tuple[tuple[Finalist, ...], Promotion | None]:
     finalists: list[Finalist] = []
+    effort = Effort(protocol=job.lock.contract.protocol, deadline_s=deadline_s)
     for trial in ranked:
         made = materialise(trial.candidate, job.space, job.sources, job.lock.contract.launch)
         assert isinstance(made, Materialised)
@@ -147,7 +179,7 @@ def _confirm(
         confirmed = context.once(
             f"confirmed/{name}",
             Confirmation,
-            lambda frozen=frozen: Confirming(context, job, frozen, calibration).run(),
+            lambda frozen=frozen: Confirming(context, job, frozen, calibration, effort).run(),
         )
         context.trees.discard(tree)
         finalists.append(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
-from infrarsi.judge.evidence import EnduranceRun
+from infrarsi.judge.evidence import EnduranceRun, Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
 from infrarsi.pair import ProcessPair, Unit
@@ -24,9 +24,11 @@ from infrarsi_runner.procedures.job import Job
 from infrarsi_runner.procedures.pairing import FrozenCandidate, Pairing, PairRecord, median_step_s
 from infrarsi_runner.running import Side
 
-ENDURANCE_TRIES = 3
 ENDURANCE_CODES = ("T303", "T312")
 STARTUP_SLACK = 1.5
+FEWEST_STEPS = 20
+MOST_STEPS = 50_000
+"""The number of steps is drawn from n to 2n for an n within these, below the probe's own limit."""
 
 
 class EnduranceRecord(Frozen):
@@ -48,11 +50,15 @@ class Confirmation(Frozen):
 
 
 class Effort(Frozen):
-    """How long to look: the protocol of the contract, or a short one."""
+    """How long to look: the protocol of the contract, or a short one.
+
+    No unit is begun after `deadline_s`, by the context's clock.
+    """
 
     protocol: Protocol
     audits: int = 100
     endurance_s: float = 12.0
+    deadline_s: float | None = None
 
 
 class Measured(Frozen):
@@ -89,6 +95,11 @@ class Confirming:
         if measured.refused is not None:
             return Confirmation(verdict=measured.refused.kind, judged=measured.refused)
         assert measured.decision is not None
+        if not measured.units:
+            missing = ("The minutes were over before the first unit.",)
+            return Confirmation(
+                verdict="not_resolved", judged=Verdict(kind="inconclusive", missing=missing)
+            )
         found = Confirmation(
             verdict="not_resolved",
             judged=measured.records[-1].verdict or Verdict(kind="inconclusive"),
@@ -112,6 +123,9 @@ class Confirming:
         decision: Decision | None = None
         for look in self._effort.protocol.looks:
             while len(units) < look:
+                if self._is_late(len(units)):
+                    late = decision or Decision(kind="not_resolved", n_units=len(units))
+                    return Measured(units=tuple(units), records=tuple(records), decision=late)
                 refused = self._unit(len(units), units, records)
                 if refused is not None:
                     return Measured(units=tuple(units), records=tuple(records), refused=refused)
@@ -120,21 +134,36 @@ class Confirming:
                 break
         return Measured(units=tuple(units), records=tuple(records), decision=decision)
 
+    def _is_late(self, number: int) -> bool:
+        deadline_s = self._effort.deadline_s
+        if deadline_s is None:
+            return False
+        return self._context.once(
+            f"{self._key}/{number}/late", bool, lambda: self._context.now_s() > deadline_s
+        )
+
     def final_verdict(self, measured: Measured) -> Verdict:
-        """The judge on all pairs together and on endurance; tried again where noise may be why."""
-        verdict = self._verdict_with_endurance(measured, 0)
-        for attempt in range(1, ENDURANCE_TRIES):
-            if all(v.code not in ENDURANCE_CODES for v in verdict.violations):
-                break
-            verdict = self._verdict_with_endurance(measured, attempt)
-        return verdict
+        """The judge on all pairs together and on endurance.
+
+        A run that took too long may have met another load on the machine: then two more are made
+        and both must pass.
+        """
+        first = self._verdict_with_endurance(measured, 0)
+        if all(v.code not in ENDURANCE_CODES for v in first.violations):
+            return first
+        second = self._verdict_with_endurance(measured, 1)
+        if second.kind != "accepted":
+            return second
+        return self._verdict_with_endurance(measured, 2)
 
     def _verdict_with_endurance(self, measured: Measured, attempt: int) -> Verdict:
         claimed_s = median_step_s(measured.units, "candidate")
         endurance = self._endurance(claimed_s, attempt)
         records = measured.records
         audited = [r for r in records if r.audits] or list(records)
-        evidence = self._pairing.evidence(audited[-1], needs=("turns", "endurance", "locked_files"))
+        costs = [r.cpu_s_per_step for r in records if r.cpu_s_per_step is not None]
+        needs: tuple[Need, ...] = ("audit", "turns", "endurance", "locked_files")
+        evidence = self._pairing.evidence(audited[-1], needs=needs)
         return judge(
             evidence.model_copy(
                 update={
@@ -145,6 +174,7 @@ class Confirming:
                         n_steps=endurance.n_steps,
                         observation=endurance.observation,
                         claimed_step_time_s=claimed_s,
+                        claimed_cpu_s_per_step=max(costs, default=None),
                         startup_wall_s=STARTUP_SLACK * max(r.startup_wall_s for r in records),
                         startup_cpu_s=STARTUP_SLACK * max(r.startup_cpu_s for r in records),
                     ),
@@ -184,10 +214,13 @@ class Confirming:
 
         def compute() -> EnduranceRecord:
             rng = self._pairing.draw("endurance", attempt)
-            shortest = max(20, round(self._effort.endurance_s / claimed_s))
+            shortest = round(self._effort.endurance_s / claimed_s)
+            shortest = min(max(shortest, FEWEST_STEPS), MOST_STEPS)
             n_steps = rng.randrange(shortest, 2 * shortest)
             spec = replace(
-                self._pairing.candidate_spec("endurance", "endurance"), window_steps=n_steps
+                self._pairing.candidate_spec("endurance", "candidate"),
+                window_steps=n_steps,
+                seed=rng.randrange(1, 1_000_000),
             )
             result = self._context.runs.execute(spec)
             return EnduranceRecord(n_steps=n_steps, observation=result.observation)

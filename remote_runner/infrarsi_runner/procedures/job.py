@@ -22,12 +22,17 @@ from infrarsi_runner.context import Context
 from infrarsi_runner.running import RunSpec
 
 N_CPUS = os.cpu_count() or 1
-AVAILABLE_FRAC = 0.8
+AVAILABLE_FRAC = 0.4
+"""Two sides of a pair live at once, and the machine is left standing."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The baseline as the campaign holds it. `space` has the launch knobs and the patches."""
+    """The baseline as the campaign holds it. `space` has the launch knobs and the patches.
+
+    `memory_budget_bytes` is granted to every rank of every run: the contract's limit, or a share
+    of what was free when the campaign began.
+    """
 
     lock: Lock
     commit: str
@@ -37,6 +42,7 @@ class Job:
     space: Space
     python: str
     editable_roots: tuple[str, ...]
+    memory_budget_bytes: int
 
     @property
     def launch(self) -> Launch:
@@ -53,8 +59,7 @@ class Job:
             mode=mode,
             label=label,
             timeout_s=contract.run_timeout_s,
-            memory_budget_bytes=contract.memory_limit_bytes
-            or _fair_share_bytes(contract.launch.n_processes),
+            memory_budget_bytes=self.memory_budget_bytes,
             editable_roots=self.editable_roots,
         )
 
@@ -96,11 +101,13 @@ def open_job(context: Context, lock: Lock, commit: str) -> Job:
         space=Space(knobs=(*reading.knobs, *patches)),
         python=context.request.python,
         editable_roots=context.request.editable_roots,
+        memory_budget_bytes=lock.contract.memory_limit_bytes
+        or context.once("memory/share", int, lambda: _fair_share_bytes(launch.n_processes)),
     )
 
 
 def _fair_share_bytes(n_processes: int) -> int:
-    """What a rank may take where no limit is set: the machine is left standing."""
+    """What a rank may take where no limit is set."""
     return round(AVAILABLE_FRAC * psutil.virtual_memory().available / n_processes)
 
 

@@ -42,7 +42,10 @@ class FrozenCandidate:
 
 
 class PairRecord(Frozen):
-    """One process pair as journalled. `verdict` is the judge's on this pair alone."""
+    """One process pair as journalled. `verdict` is the judge's on this pair alone.
+
+    `cpu_s_per_step` is the candidate's process tree over all its steps, start-up apart.
+    """
 
     pair: ProcessPair | None
     outcome: Outcome | None = None
@@ -53,6 +56,7 @@ class PairRecord(Frozen):
     locked_after: dict[str, str] = {}
     startup_wall_s: float = 0.0
     startup_cpu_s: float = 0.0
+    cpu_s_per_step: float | None = None
 
 
 class Pairing:
@@ -103,12 +107,13 @@ class Pairing:
             locked_after=self._locked_after(result),
             startup_wall_s=result.baseline.startup_wall_s,
             startup_cpu_s=result.baseline.startup_cpu_s,
+            cpu_s_per_step=_cpu_s_per_step(result.candidate),
         )
-        if not audit:
-            return record
-        audits = self._redo(result, baseline)
-        record = record.model_copy(update={"audits": audits})
-        verdict = judge(self.evidence(record, needs=("turns", "locked_files")))
+        needs: tuple[Need, ...] = ("turns", "locked_files")
+        if audit:
+            record = record.model_copy(update={"audits": self._redo(result, baseline)})
+            needs = ("audit", *needs)
+        verdict = judge(self.evidence(record, needs=needs))
         return record.model_copy(update={"verdict": verdict})
 
     def _locked_after(self, result: PairResult) -> dict[str, str]:
@@ -126,11 +131,11 @@ class Pairing:
             label="redo",
             redo_from=folder,
             redo_steps=result.audited_steps,
-            memory_budget_bytes=None,
         )
         redo = self._context.runs.execute(spec)
         comparisons = _compare(result.candidate, redo, result.audited_steps)
-        if _under_autocast(result.candidate.evidence):
+        declared = self._job.lock.contract.precision
+        if declared == "fp32" and _under_autocast(result.candidate.evidence):
             reference = self._context.runs.execute(
                 replace(spec, autocast="bfloat16", label="reference")
             )
@@ -196,6 +201,11 @@ def _compare(
             ours.evidence_dir, ours.evidence, theirs.evidence_dir, theirs.evidence, step, _open
         )
     )
+
+
+def _cpu_s_per_step(run: RunResult) -> float | None:
+    last = max((step.index for step in run.observation.steps), default=0)
+    return (run.observation.cpu_s - run.startup_cpu_s) / last if last else None
 
 
 def _under_autocast(evidence: tuple[RankEvidence, ...]) -> bool:

@@ -4,6 +4,7 @@ from infrarsi.patches import RECIPES
 from infrarsi.trial import Completed, Trial
 from infrarsi.units import GIB
 from infrarsi.wire.results import Calibration
+from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.job import Job
 from infrarsi_runner.searching import SearchChild
 
@@ -38,3 +39,8 @@ def _job_facts(calibration: Calibration) -> dict[str, float]:
     if limit is None:
         return {"base_mem_gib": base / GIB}
     return {"capacity_gib": (base + limit) / GIB, "base_mem_gib": base / GIB}
+
+
+def table_version(context: Context) -> int:
+    """A number that grows from one table of a contract to the next, over campaigns: tenths of s."""
+    return round(10 * context.now_s())

@@ -9,7 +9,6 @@ from infrarsi.patches import Declined, materialise
 from infrarsi.reading import read
 from infrarsi.rules import check_change
 from infrarsi.trial import Completed, Crashed, Outcome, Rejected, Trial
-from infrarsi.wire.results import Calibration
 from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.job import N_CPUS, Job
 from infrarsi_runner.running import outcome_of
@@ -18,9 +17,7 @@ WARMUP_STEPS = 3
 WINDOW_STEPS = 7
 
 
-def run_trial(
-    context: Context, job: Job, calibration: Calibration, number: int, candidate: Candidate
-) -> Trial:
+def run_trial(context: Context, job: Job, number: int, candidate: Candidate) -> Trial:
     """Run one candidate; whatever happens to it is the trial's outcome."""
     started_s = context.now_s()
     outcome = _outcome(context, job, number, candidate)

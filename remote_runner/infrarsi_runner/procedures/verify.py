@@ -34,10 +34,16 @@ def verify(context: Context) -> VerifyResult:
     static = _static(context, job, frozen)
     if static.kind == "rejected":
         return VerifyResult(verdict="rejected", violations=static.violations)
-    effort = QUICK if request.quick else Effort(protocol=job.lock.contract.protocol)
+    started_s = context.once("started", float, context.now_s)
+    deadline_s = started_s + 60 * request.budget.minutes
+    full = Effort(protocol=job.lock.contract.protocol, deadline_s=deadline_s)
+    effort = QUICK if request.quick else full
     context.emit_once("plan", Planned(plan=_plan(effort)))
     confirming = Confirming(context, job, frozen, None, effort)
     measured = confirming.measure()
+    if measured.refused is None and not measured.units:
+        late = ("The minutes were over before the first unit of pairs.",)
+        return VerifyResult(verdict="inconclusive", violations=static.violations, missing=late)
     verdict = measured.refused or confirming.final_verdict(measured)
     return VerifyResult(
         verdict=verdict.kind,
