@@ -34,7 +34,6 @@ export interface Calibration {
 export interface DoctorParams {
   root?: string | null;
   job?: string | null;
-  quick?: boolean;
   workDoneToken?: number | string | null;
 }
 

@@ -37,7 +37,7 @@ def states(walk: Walk) -> list[str]:
 
 def ask_doctor(editor: Editor, token: str) -> "asyncio.Future[Any]":
     editor.accept_token(token)
-    params = {"workDoneToken": token, "quick": True}
+    params = {"workDoneToken": token}
     return asyncio.ensure_future(
         editor.client.protocol.send_request_async("infrarsi/doctor", params, msg_id=token)
     )

@@ -63,7 +63,6 @@ def doctor(
     job: options.Job = None,
     rejoin: Rejoin = None,
     campaign_id: Id = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
     as_json: options.Json = False,
 ) -> int:
     """Measure the untouched baseline: step time, phases, noise, memory."""
@@ -71,7 +70,7 @@ def doctor(
     if rejoin is not None:
         view = _rejoin(rejoin, "doctor")
     else:
-        wish = Wish(id=campaign_id or new_campaign_id(), kind="doctor", job=job, quick=quick)
+        wish = Wish(id=campaign_id or new_campaign_id(), kind="doctor", job=job)
         view = run_campaign(project, wish)
     report = doctor_report(view)
     if as_json:
@@ -174,8 +173,14 @@ def _stop(campaign: str, *, as_json: bool) -> int:
     if as_json:
         write_json(StopAnswer(campaign=view.id, state=view.state))
     else:
-        say(f"Campaign {view.id} is asked to stop. What it measured is kept.")
+        say(_stop_text(view))
     return 0
+
+
+def _stop_text(view: CampaignView) -> str:
+    if view.state in ("finished", "failed"):
+        return f"Campaign {view.id} has {view.state} already."
+    return f"Campaign {view.id} is asked to stop. A stopped campaign has no report."
 
 
 def _rejoin(campaign: str, command: str) -> CampaignView:

@@ -10,7 +10,7 @@ from infrarsi_server.runner_client import RunnerClient
 
 
 class InterruptionError(InfraRSIError):
-    """The person left before the answer; nothing is lost."""
+    """The person left before the answer."""
 
     exit_code = 3
 
@@ -36,7 +36,8 @@ def interrupt_campaign(
         if stops:
             runner.stop(campaign)
             return InterruptionError(
-                f"Campaign {campaign} is stopped.", "What it measured is kept: infrarsi report"
+                f"Campaign {campaign} is stopped and has no report.",
+                f"Start again with: infrarsi {command}",
             )
     return InterruptionError(
         f"Campaign {campaign} goes on without you.",

@@ -44,7 +44,6 @@ class DoctorParams(Frozen):
 
     root: str | None = None
     job: str | None = None
-    quick: bool = False
     work_done_token: WorkDoneToken | None = Field(default=None, alias="workDoneToken")
 
 

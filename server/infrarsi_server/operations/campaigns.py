@@ -28,7 +28,6 @@ class Wish:
     job: str | None = None
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
-    quick: bool = False
 
 
 class CampaignError(InfraRSIError):
@@ -76,7 +75,6 @@ def start_campaign(ready: Ready, wish: Wish, runner: RunnerClient) -> CampaignVi
             workspace=str(root),
             budget=wish.budget,
             seed=wish.seed,
-            quick=wish.quick,
         )
     )
     snapshot.keep_for(wish.id)
@@ -123,10 +121,7 @@ def find_campaign(
     if campaign is not None:
         view = runner.campaign(campaign)
         if view.run is None:
-            raise UsageError(
-                f"Campaign {campaign} is {view.state} and has no report.",
-                f"Follow it with: infrarsi run --rejoin {campaign}",
-            )
+            raise no_report(view)
         return view
     digests = {lock.digest for lock in project.locks.values()}
     for view in runner.campaigns():
@@ -135,6 +130,17 @@ def find_campaign(
             return view
     what = "has promoted anything" if promoted else "has finished"
     raise UsageError(f"No run of this workspace {what}.", "Run: infrarsi run")
+
+
+def no_report(view: CampaignView) -> UsageError:
+    """Why a campaign without a run's result has no report, and what to do."""
+    if view.state in ("failed", "stopped"):
+        do = f"Start another with: infrarsi {view.kind}"
+    else:
+        do = f"See it with: infrarsi {view.kind} --rejoin {view.id}"
+    if view.kind == "run":
+        return UsageError(f"Campaign {view.id} is {view.state} and has no report.", do)
+    return UsageError(f"Campaign {view.id} is a {view.kind}; only a run has a report.", do)
 
 
 def measured_texts(project: Project, view: CampaignView) -> dict[str, str]:

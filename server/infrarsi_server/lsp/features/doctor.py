@@ -78,9 +78,7 @@ def _prepare(ls: InfraRSIServer, root: Path, asked: DoctorParams) -> "Measuring"
     from infrarsi_server.lsp.measuring import Measuring
     from infrarsi_server.operations.campaigns import Wish
 
-    wish = Wish(
-        id=f"doctor-{uuid.uuid4().hex[:12]}", kind="doctor", job=asked.job, quick=asked.quick
-    )
+    wish = Wish(id=f"doctor-{uuid.uuid4().hex[:12]}", kind="doctor", job=asked.job)
     return Measuring(root=root, wish=wish, environ=ls.environ)
 
 
