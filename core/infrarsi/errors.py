@@ -6,6 +6,7 @@ InfraRSIError
 ├── RunnerError         exit 3: the daemon or the machine
 │   ├── RunnerUnreachable
 │   ├── RunnerRefused   the daemon answered with a refusal
+│   │   └── RequestRefused  exit 2, a UsageError too: what was asked cannot be done
 │   └── VersionMismatch
 ├── JobFailed           exit 2: the untouched baseline cannot be measured as it stands
 ├── EditConflict        the text moved on since the edit was computed
@@ -52,6 +53,10 @@ class RunnerUnreachable(RunnerError):
 
 class RunnerRefused(RunnerError):
     """The daemon answered, and refused."""
+
+
+class RequestRefused(UsageError, RunnerRefused):
+    """The daemon is well and what was asked of it cannot be done: no such campaign, a used id."""
 
 
 class VersionMismatch(RunnerError):

@@ -4,6 +4,7 @@ Every foreign exception becomes one of `infrarsi.errors`. Finding and starting a
 machine is `runner_process`.
 """
 
+import re
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -16,7 +17,14 @@ import httpx
 from httpx_sse import SSEError, connect_sse
 from pydantic import ValidationError
 
-from infrarsi.errors import RunnerError, RunnerRefused, RunnerUnreachable, VersionMismatch
+from infrarsi.errors import (
+    RequestRefused,
+    RunnerError,
+    RunnerRefused,
+    RunnerUnreachable,
+    UsageError,
+    VersionMismatch,
+)
 from infrarsi.frozen import Frozen
 from infrarsi.wire.messages import (
     PROTOCOL,
@@ -34,6 +42,7 @@ from infrarsi.wire.results import PredictionTable
 ENDED = frozenset({"finished", "failed", "stopped"})
 """States a campaign does not leave."""
 
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 _EVENTS_TIMEOUT = httpx.Timeout(5.0, read=60.0)
 _SILENT = ("The runner does not answer.", "See `infrarsi runner status`.")
@@ -92,7 +101,12 @@ class RunnerClient:
         return _decode(answer, Stored)
 
     def start(self, request: StartCampaign) -> CampaignView:
-        """Start a campaign; the same request again is harmless."""
+        """Start a campaign; the same request again is harmless.
+
+        Raises:
+            RequestRefused: the id was used for another request.
+            RunnerRefused: the machine does not allow it.
+        """
         headers = {"content-type": "application/json"}
         with _mapped():
             answer = self._http.post(
@@ -107,15 +121,17 @@ class RunnerClient:
         return _decode(answer, CampaignList).campaigns
 
     def campaign(self, campaign: str) -> CampaignView:
-        """One campaign; RunnerRefused where there is none of that id."""
+        """One campaign; UsageError where there is none of that id."""
+        path = _path_of(campaign)
         with _mapped():
-            answer = self._http.get(f"/v1/campaigns/{campaign}")
+            answer = self._http.get(path)
         return _decode(answer, CampaignView)
 
     def stop(self, campaign: str) -> CampaignView:
-        """Ask a campaign to stop; what was found is kept."""
+        """Ask a campaign to stop: it ends without a result. UsageError where there is none."""
+        path = _path_of(campaign)
         with _mapped():
-            answer = self._http.post(f"/v1/campaigns/{campaign}/stop")
+            answer = self._http.post(f"{path}/stop")
         return _decode(answer, CampaignView)
 
     def predictions(self, digest: str) -> PredictionTable | None:
@@ -149,8 +165,9 @@ class RunnerClient:
 
         Raises:
             RunnerUnreachable: nobody has answered over all attempts.
-            RunnerRefused: there is no such campaign.
+            UsageError: there is no such campaign.
         """
+        _path_of(campaign)
         failures = 0
         while True:
             try:
@@ -195,6 +212,12 @@ class RunnerClient:
                     yield _parse(message.data, Event)
 
 
+def _path_of(campaign: str) -> str:
+    if not _ID.fullmatch(campaign):
+        raise UsageError(f"`{campaign[:80]}` is no campaign's id.", _LIST)
+    return f"/v1/campaigns/{campaign}"
+
+
 @contextmanager
 def _mapped() -> Generator[None]:
     try:
@@ -206,6 +229,7 @@ def _mapped() -> Generator[None]:
 
 
 _RESTART = "Run `infrarsi runner stop` and try again."
+_LIST = "List them with: infrarsi runner status"
 
 
 def _decode(answer: httpx.Response, kind: type[_Answer]) -> _Answer:
@@ -230,4 +254,10 @@ def _refuse(answer: httpx.Response) -> None:
         raise RunnerError(
             f"The runner failed with status {answer.status_code}.", _RESTART
         ) from error
-    raise RunnerRefused(refusal.what, refusal.do)
+    match answer.status_code:
+        case 404:
+            raise RequestRefused(refusal.what, _LIST)
+        case 400:
+            raise RequestRefused(refusal.what, refusal.do)
+        case _:
+            raise RunnerRefused(refusal.what, refusal.do)

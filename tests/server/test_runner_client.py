@@ -44,7 +44,9 @@ def test_a_refusal_arrives_with_both_sentences(client: RunnerClient) -> None:
     refusal = answer(Refusal(what="No campaign c1.", do="List them."), status=404)
     with (
         scripted_runner(client.path, lambda *_: refusal),
-        pytest.raises(RunnerRefused, match=r"No campaign c1\. List them\."),
+        pytest.raises(
+            RunnerRefused, match=r"No campaign c1\. List them with: infrarsi runner status"
+        ),
     ):
         client.campaign("c1")
 
@@ -97,6 +99,19 @@ def test_a_daemon_that_is_gone_is_revived_and_given_up_in_the_end(client: Runner
     with pytest.raises(RunnerUnreachable):
         list(events)
     assert len(revived) > 3
+
+
+@pytest.mark.parametrize(("status", "exit_code"), [(400, 2), (404, 2), (409, 3), (500, 3)])
+def test_what_cannot_be_done_is_the_askers_and_what_the_machine_refuses_is_not(
+    client: RunnerClient, status: int, exit_code: int
+) -> None:
+    refusal = answer(Refusal(what="No."), status=status)
+    with (
+        scripted_runner(client.path, lambda *_: refusal),
+        pytest.raises(RunnerRefused) as raised,
+    ):
+        client.campaign("c1")
+    assert raised.value.exit_code == exit_code
 
 
 def test_no_such_campaign_ends_the_events_at_once(client: RunnerClient) -> None:

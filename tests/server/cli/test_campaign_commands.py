@@ -11,6 +11,7 @@ from repositories import git, make_repository, write_files
 from scripted_campaign import campaign_view, scripted_campaign
 
 from infrarsi.contract import make_lock, write_locks
+from infrarsi.wire.messages import CampaignKind, CampaignState
 from infrarsi.wire.results import Speedup, VerifyResult
 
 CONFIG = f'[job.main]\nlaunch = "python train.py"\npython = "{sys.executable}"\n'
@@ -108,7 +109,48 @@ def test_a_campaign_can_be_stopped_and_rejoined(
         wrong = infrarsi("doctor", "--rejoin", "c1")
         unknown = infrarsi("run", "--rejoin", "c9")
     assert (wrong.code, "infrarsi run --rejoin c1" in wrong.err) == (2, True)
-    assert (unknown.code, "No such campaign." in unknown.err) == (3, True)
+    assert (unknown.code, "No such campaign." in unknown.err) == (2, True)
+    assert "infrarsi runner status" in unknown.err
+
+
+@pytest.mark.parametrize("command", [("report", "--campaign"), ("run", "--stop")])
+@pytest.mark.parametrize("campaign", ["c9", "../../v1/health", "c1?x", ""])
+def test_a_campaign_that_is_not_there_is_2_and_says_how_to_list_them(
+    job: Path, infrarsi: CommandLine, state: Path, command: tuple[str, ...], campaign: str
+) -> None:
+    with scripted_campaign(state, campaign_view("run")) as scripted:
+        done = infrarsi(*command, campaign)
+    assert (done.code, "infrarsi runner status" in done.err) == (2, True)
+    asked = {target for _, target in scripted.asked}
+    assert asked <= {"/v1/health", "/v1/campaigns/c9", "/v1/campaigns/c9/stop"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "ended", "advice"),
+    [
+        ("doctor", "finished", "infrarsi doctor --rejoin c1"),
+        ("run", "running", "infrarsi run --rejoin c1"),
+        ("run", "stopped", "Start another with: infrarsi run"),
+    ],
+)
+def test_a_campaign_without_a_report_says_where_to_look(
+    job: Path,
+    infrarsi: CommandLine,
+    state: Path,
+    kind: CampaignKind,
+    ended: CampaignState,
+    advice: str,
+) -> None:
+    with scripted_campaign(state, campaign_view(kind, ended)):
+        done = infrarsi("report", "--campaign", "c1")
+    assert (done.code, advice in done.err) == (2, True)
+
+
+def test_stopping_promises_no_report(job: Path, infrarsi: CommandLine, state: Path) -> None:
+    with scripted_campaign(state, campaign_view("run", "stopped")):
+        assert "has no report" in infrarsi("run", "--stop", "c1").err
+    with scripted_campaign(state, campaign_view("run")):
+        assert "has finished already" in infrarsi("run", "--stop", "c1").err
 
 
 def test_ctrl_c_without_a_terminal_leaves_the_campaign_running(job: Path, state: Path) -> None:
@@ -135,6 +177,7 @@ def test_ctrl_c_without_a_terminal_leaves_the_campaign_running(job: Path, state:
         (["run", "faster-than-light"], "not known"),
         (["run", "--id", "../x"], "cannot be a campaign's id"),
         (["run", "--trials", "0"], "--trials"),
+        (["doctor", "--quick"], "--quick"),
         (["run", "--job", "other"], "no job `other`"),
         (["verify", "--before", "."], "--after"),
         (["mcp"], "not built yet"),
