@@ -7,7 +7,7 @@ from infrarsi.frozen import Frozen
 Mode = Literal["preflight", "timed", "profile", "redo", "endurance"]
 """preflight: discovery, compile off. timed: ticks, and the audit at steps named after launch.
 profile: phases and lines. redo: the baseline takes the candidate's steps. endurance: N steps,
-no control, spawn to exit."""
+spawn to exit; to the job it looks like timed, and it learns of N on the way."""
 
 RunEnd = Literal["finished", "stopped", "exit", "signal", "out_of_memory", "timeout", "cancelled"]
 """finished: the probe ended the job after its window. stopped: by the runner after its turns."""

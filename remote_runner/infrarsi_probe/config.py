@@ -38,8 +38,6 @@ class Config:
         """Number of steps after which a run without control ends by itself."""
         if self.mode == "redo":
             return max(self.redo_steps) + 1
-        if self.mode == "endurance":
-            return self.window_steps
         if self.control_socket:
             return self.max_steps
         floor = 2 if self.mode == "preflight" else 1
@@ -47,8 +45,8 @@ class Config:
 
     @property
     def first_recorded(self):
-        """Index of the first step that is recorded; endurance records from the start."""
-        return 0 if self.mode == "endurance" else self.warmup_steps
+        """Index of the first step that is recorded."""
+        return self.warmup_steps
 
 
 def read_config(path):

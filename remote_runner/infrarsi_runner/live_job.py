@@ -219,8 +219,7 @@ class LiveJob:
         if now_s >= self._next_memory_s:
             self._next_memory_s = now_s + _POLL_S / 4
             self._memory.sample(self._rank_pids().values(), self._rank_pids())
-        last = self.spec.warmup_steps + self.spec.window_steps - 1
-        for index in (0, self.spec.warmup_steps - 1, last):
+        for index in (0, self.spec.warmup_steps - 1, self.spec.last_step):
             if index not in self._cpu_at_step and self._reached(index):
                 self._cpu_at_step[index] = self._tree.cpu_s()
 
@@ -244,7 +243,7 @@ class LiveJob:
 
     def _reached_window(self) -> bool:
         """Whether it did all the steps that were asked of it, where the runner counts them."""
-        if self.spec.mode != "timed":
+        if not self.spec.counted:
             return True
         return self._stop_after is not None and self._reached(self._stop_after)
 

@@ -35,7 +35,7 @@ def prepare(spec: RunSpec, site: Site) -> Prepared:
     site.interpreter(spec.python)
     folder = RunFolder.make(site.runs, spec.label, spec.tree)
     tree = spec.tree if site.sandbox.can_mount else folder.tree
-    control = _socket_folder(site.sockets) / _SOCKET_NAME if spec.mode == "timed" else None
+    control = _socket_folder(site.sockets) / _SOCKET_NAME if spec.counted else None
     folder.probe_config.write_text(_config(spec, site, folder, tree, control).model_dump_json())
     confinement = _confinement(spec, site, folder, tree, control)
     places = Places(
@@ -77,12 +77,14 @@ def free_port() -> int:
 def _config(
     spec: RunSpec, site: Site, folder: RunFolder, tree: Path, control: Path | None
 ) -> ProbeConfig:
+    """What the job can read: the same for timed and endurance, with no number of steps."""
+    told = ProbeConfig.model_fields["window_steps"].default if spec.counted else spec.window_steps
     return ProbeConfig(
-        mode=spec.mode,
+        mode="timed" if spec.counted else spec.mode,
         evidence_dir=str(folder.evidence),
         control_socket=str(control) if control else None,
         warmup_steps=spec.warmup_steps,
-        window_steps=spec.window_steps,
+        window_steps=told,
         hash_key=site.hash_key,
         seed=spec.seed,
         memory_budget_bytes=spec.memory_budget_bytes,

@@ -43,6 +43,17 @@ class RunSpec:
     editable_roots: tuple[str, ...] = ()
     label: str = "run"
 
+    @property
+    def counted(self) -> bool:
+        """Whether the job announces its steps to the runner and is told when to end."""
+        return self.mode in ("timed", "endurance")
+
+    @property
+    def last_step(self) -> int:
+        """Index of the last step of a counted run; endurance has no warm-up."""
+        warmup_steps = 0 if self.mode == "endurance" else self.warmup_steps
+        return warmup_steps + self.window_steps - 1
+
 
 class RunResult(Frozen):
     """What is left of a run.

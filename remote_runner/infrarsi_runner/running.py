@@ -25,13 +25,17 @@ class Runs:
     def execute(self, spec: RunSpec) -> RunResult:
         """One run, alone on the machine. What goes wrong in the job is in the result.
 
+        An endurance job is told its last step half-way and looks like a timed one until then.
+
         Raises:
             UsageError: the launch, the interpreter or an editable root cannot be used.
             RunnerError: the sandbox or the machine fails.
         """
         with LiveJob(spec, self._site) as job:
-            if spec.mode == "timed":
-                job.send(StopCommand(after=spec.warmup_steps + spec.window_steps - 1))
+            if spec.mode == "endurance":
+                job.wait_for_step(spec.last_step // 2)
+            if spec.counted:
+                job.send(StopCommand(after=spec.last_step))
             job.wait_for_end()
             return job.result()
 

@@ -72,7 +72,7 @@ def test_whatever_a_script_does_to_the_probe_is_named_even_where_it_then_fails(
     assert evidence.outside_imports == ("mylib",)
 
 
-def test_endurance_ends_by_itself_a_script_that_swallows_everything(config: Make, tmp_path: Path):
+def test_a_run_without_control_ends_a_script_that_swallows_everything(config: Make, tmp_path: Path):
     path = script(
         tmp_path,
         """
@@ -83,9 +83,9 @@ def test_endurance_ends_by_itself_a_script_that_swallows_everything(config: Make
                 pass
         """,
     )
-    end = run_job(config(mode="endurance", window_steps=7), script=path)
+    end = run_job(config(window_steps=6), script=path)
     assert (end.code, end.evidence[0].failure) == (0, None)
-    assert [s.index for s in end.evidence[0].steps] == list(range(7))
+    assert [s.index for s in end.evidence[0].steps] == list(range(1, 7))
 
 
 def test_running_out_of_the_budget_is_told_apart_with_the_size_asked_for(

@@ -13,6 +13,8 @@ from infrarsi.trial import Completed, Crashed, OutOfMemory, TimedOut, Unstable
 from infrarsi_runner.running import RunResult, Runs, RunSpec, outcome_of
 from infrarsi_runner.stopping import Cancelled, StopFlag
 
+OF_THIS_RUN = ("evidence_dir", "control_socket", "source_root")
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -51,6 +53,28 @@ def test_without_control_the_probes_own_times_are_taken(runs: Runs, tree: Path) 
     result = runs.execute(spec)
     assert result.observation.steps == ()
     assert isinstance(outcome_of(result, spec), Completed)
+
+
+def test_endurance_looks_like_a_timed_run_and_ends_at_its_step(runs: Runs, tree: Path) -> None:
+    show = "print(Path(os.environ['INFRARSI_PROBE']).read_text())"
+    timed = runs.execute(stub_spec(tree, "--do", show))
+    spec = stub_spec(tree, "--do", show, mode="endurance", window_steps=24)
+    result = runs.execute(spec)
+    assert result.observation.end == "finished"
+    assert [s.index for s in result.observation.steps] == list(range(24))
+    assert _config(result) == _config(timed)
+
+
+@pytest.mark.parametrize(
+    "args", [("--at", "2", "exit"), ("--at", "13", "exit"), ("--steps", "3"), ("--steps", "20")]
+)
+def test_endurance_that_leaves_early_has_not_finished(
+    runs: Runs, tree: Path, args: tuple[str, ...]
+) -> None:
+    result = runs.execute(stub_spec(tree, *args, mode="endurance", window_steps=24))
+    assert result.observation.end == "exit"
+    assert result.observation.exit_code == 0
+    assert len(result.observation.steps) < 24
 
 
 def test_an_exception_is_a_crash_with_its_cause(runs: Runs, tree: Path) -> None:
@@ -232,3 +256,10 @@ def test_editable_roots_resolve_to_the_tree(tmp_path: Path) -> None:
     )
     log = Runs(make_site(tmp_path)).execute(spec).observation.log_tail
     assert "candidates" in log
+
+
+def _config(result: RunResult) -> dict[str, object]:
+    """The probe's configuration as the job printed it, without what names this very run."""
+    lines = result.observation.log_tail.splitlines()
+    config = json.loads(next(line for line in lines if line.startswith("{")))
+    return {k: v for k, v in config.items() if k not in OF_THIS_RUN}

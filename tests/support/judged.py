@@ -9,7 +9,7 @@ from infrarsi.judge.audit_comparison import AuditComparison, TensorDifference
 from infrarsi.judge.evidence import EnduranceRun, JudgedEvidence
 from infrarsi.launch import Launch
 from infrarsi.pair import Turn
-from infrarsi.run import RunObservation
+from infrarsi.run import OutsideStep, RunObservation
 from infrarsi.wire.probe import Audit, AuditTensor, OptimizerRecord, RankEvidence, StepRecord
 from infrarsi.wire.results import Calibration, Interval, Roof
 
@@ -117,10 +117,20 @@ def turns(cpu_outside_turn_s=0.0):
     )
 
 
-def endurance(wall_s=30.0, cpu_s=30.0, **changes):
+def endurance(wall_s=30.0, cpu_s=30.0, n_done=40, n_ranks=1, end="finished", **changes):
     fields = {
         "n_steps": 40,
-        "observation": RunObservation(end="finished", exit_code=0, wall_s=wall_s, cpu_s=cpu_s),
+        "observation": RunObservation(
+            end=end,
+            exit_code=0,
+            wall_s=wall_s,
+            cpu_s=cpu_s,
+            steps=tuple(
+                OutsideStep(rank=rank, index=index, at_s=float(index))
+                for index in range(n_done)
+                for rank in range(n_ranks)
+            ),
+        ),
         "claimed_step_time_s": 0.5,
         "claimed_cpu_s_per_step": 0.5,
         "startup_wall_s": 10.0,

@@ -1,9 +1,11 @@
 """Clause: a whole run, spawn to exit, takes no longer than its claimed steps.
 
-Decides: one ungated run of N steps, N drawn at launch; wall time and the process tree's CPU
-time must stay within the start-up allowance plus 1.05 N times the claim. Work hidden in any
-place outside the timed turns shows here.
+Decides: one ungated run of N steps, N drawn at launch, each announced by every rank; wall time
+and the process tree's CPU time must stay within the start-up allowance plus 1.05 N times the
+claim. Work hidden in any place outside the timed turns shows here.
 """
+
+from itertools import count, takewhile
 
 from infrarsi.contract.catalogue import violation
 from infrarsi.contract.violation import Violation
@@ -12,7 +14,7 @@ from infrarsi.judge.evidence import EnduranceRun, JudgedEvidence
 from infrarsi.judge.verdict import Verdict
 
 _SLACK = 1.05
-_GOOD_ENDS = ("finished", "stopped", "exit")
+_GOOD_ENDS = ("finished", "stopped")
 
 
 def clause(evidence: JudgedEvidence) -> Verdict:
@@ -22,9 +24,20 @@ def clause(evidence: JudgedEvidence) -> Verdict:
         gap = ("No endurance run was made.",) if "endurance" in evidence.needs else ()
         return answer("", missing=gap)
     observation = run.observation
+    n_done = _steps_of_all_ranks(run, evidence.world_size)
+    if n_done < run.n_steps:
+        gap = f"The endurance run ended after {n_done} of {run.n_steps} steps."
+        return answer("", missing=(gap,))
     if observation.end not in _GOOD_ENDS or observation.exit_code not in (None, 0):
         return answer("", missing=(f"The endurance run ended by {observation.end}.",))
     return answer(f"{run.n_steps} steps cost what was claimed.", tuple(_excess(run)))
+
+
+def _steps_of_all_ranks(run: EnduranceRun, world_size: int) -> int:
+    """Steps from the first on that every rank announced, none left out."""
+    seen = {(step.rank, step.index) for step in run.observation.steps}
+    whole = (all((rank, index) in seen for rank in range(world_size)) for index in count())
+    return sum(1 for _ in takewhile(bool, whole))
 
 
 def _excess(run: EnduranceRun) -> list[Violation]:

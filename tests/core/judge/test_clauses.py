@@ -192,6 +192,25 @@ def test_a_whole_run_slower_than_claimed_is_t312_and_busier_t303():
 def test_an_endurance_run_that_did_not_finish_proves_nothing():
     died = RunObservation(end="signal", signal=9, wall_s=1.0, cpu_s=1.0)
     assert judge(honest(endurance=endurance(observation=died))).kind == "inconclusive"
+    assert judge(honest(endurance=endurance(end="exit"))).kind == "inconclusive"
+
+
+def test_every_rank_announces_every_step_of_endurance():
+    early = judge(honest(endurance=endurance(n_done=2)))
+    assert early.kind == "inconclusive"
+    assert early.missing == ("The endurance run ended after 2 of 40 steps.",)
+    whole = endurance()
+    gappy = whole.observation.model_copy(update={"steps": whole.observation.steps[-1:]})
+    assert judge(honest(endurance=endurance(observation=gappy))).missing == (
+        "The endurance run ended after 0 of 40 steps.",
+    )
+    workload = lock().contract.workload.model_copy(update={"world_size": 2})
+    contract = lock().contract.model_copy(update={"workload": workload})
+    two = honest(lock=lock().model_copy(update={"contract": contract}))
+    sentence = "The endurance run ended after 0 of 40 steps."
+    assert sentence in judge(two).missing
+    whole = two.model_copy(update={"endurance": endurance(n_ranks=2)})
+    assert sentence not in judge(whole).missing
 
 
 def test_forbidden_autocast_is_l216_even_with_a_perfect_update():
