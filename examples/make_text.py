@@ -2,42 +2,54 @@
 
     python make_text.py            # dense_gpt/data/text.txt and moe_gpt/data/text.txt
 
-Every document is written in a private language: its own letters, some frequent and some rare, and
-its own dictionary of words made of them. Nothing about one document helps with the next, so a
-model can only learn to read the language off the bytes it has already seen: which letters occur
-at all (a glance far back is enough) and how a word went on the last time it was begun.
+Every line is written in a private language of a few words that share no letter. A line begins
+with one word and uses a new one now and then, more often towards its end; everything else it says
+was said before, equally often whether the word is old or recent. So nothing about one line helps
+with the next, and a model has to look back:
+
+- over the whole line, because a word may rest for hundreds of bytes: without attention, or with a
+  short window, it does not know the language;
+- only back, because what comes later holds words that cannot be said yet: averaging over the
+  future too makes the guess worse (and looking at the very next byte gives the answer away).
 """
 
 import random
+import string
 from pathlib import Path
 
-LETTERS = [chr(c) for c in range(33, 127)]
-N_DOCUMENTS = 256
-DOCUMENT_BYTES = 4096
+LETTERS = string.ascii_letters + string.digits
+N_WORDS = 10
 
 
-def language(rng: random.Random, n_letters: int, n_words: int) -> list[str]:
-    """A private dictionary, the most frequent word first."""
-    letters = rng.sample(LETTERS, n_letters)
-    weights = [1.0 / (rank + 2) for rank in range(n_letters)]
-    return ["".join(rng.choices(letters, weights, k=rng.randint(2, 6))) for _ in range(n_words)]
+def dictionary(rng: random.Random) -> list[str]:
+    """Words of two or three letters, no letter used twice."""
+    letters = rng.sample(LETTERS, 3 * N_WORDS)
+    return ["".join(letters[3 * i : 3 * i + rng.randint(2, 3)]) for i in range(N_WORDS)]
 
 
-def document(rng: random.Random, n_letters: int, n_words: int) -> str:
-    """Words of one language drawn by a Zipf law, separated by single spaces."""
-    words = language(rng, n_letters, n_words)
-    weights = [1.0 / (rank + 4) for rank in range(n_words)]
-    text = " ".join(rng.choices(words, weights, k=DOCUMENT_BYTES // 3))
-    return text[: DOCUMENT_BYTES - 1] + "\n"
+def line(rng: random.Random, n_bytes: int) -> str:
+    """One line; at position p words 1 to 1 + 10 (p / n_bytes) ** 2 are known."""
+    words = dictionary(rng)
+    said, n_known = "", 0
+    while len(said) < n_bytes:
+        is_time = n_known < 1 + int(N_WORDS * (len(said) / n_bytes) ** 2)
+        n_known += is_time
+        said += words[n_known - 1] if is_time else rng.choice(words[:n_known])
+    return said[:n_bytes]
 
 
-def text(seed: int, n_letters: int = 24, n_words: int = 96) -> str:
-    """All documents, one a line."""
+def text(seed: int, n_lines: int, n_bytes: int) -> str:
+    """Lines of n_bytes each, newline not counted."""
     rng = random.Random(seed)
-    return "".join(document(rng, n_letters, n_words) for _ in range(N_DOCUMENTS))
+    return "".join(line(rng, n_bytes) + "\n" for _ in range(n_lines))
+
+
+def main() -> None:
+    here = Path(__file__).parent
+    dense, moe = text(0, 2048, 512), text(1, 4096, 256)
+    (here / "dense_gpt" / "data" / "text.txt").write_bytes(dense.encode("ascii"))
+    (here / "moe_gpt" / "data" / "text.txt").write_bytes(moe.encode("ascii"))
 
 
 if __name__ == "__main__":
-    here = Path(__file__).parent
-    for seed, example in enumerate(("dense_gpt", "moe_gpt")):
-        (here / example / "data" / "text.txt").write_bytes(text(seed).encode("ascii"))
+    main()

@@ -18,12 +18,12 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 VOCAB_SIZE = 256
 SEQ_LEN = 512
-N_LAYER = 4
-N_HEAD = 10
-N_EMBD = 320
+N_LAYER = 3
+N_HEAD = 12
+N_EMBD = 384
 
-GLOBAL_BATCH = 8
-MICRO_BATCH = 2
+GLOBAL_BATCH = 4
+MICRO_BATCH = 1
 GRAD_CLIP = 1.0
 SEED = 1337
 
@@ -83,7 +83,6 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList([Block() for _ in range(N_LAYER)])
         self.ln_f = nn.LayerNorm(N_EMBD)
         self.head = nn.Linear(N_EMBD, VOCAB_SIZE, bias=False)
-        nn.init.normal_(self.tok_emb.weight, std=0.02)
         nn.init.normal_(self.pos_emb.weight, std=0.02)
 
     def forward(self, idx):
@@ -94,14 +93,15 @@ class GPT(nn.Module):
         return self.head(self.ln_f(x))
 
 
-def load_text(path):
-    return torch.tensor(list(Path(path).read_bytes()), dtype=torch.long)
+def load_lines(path):
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    return torch.tensor([list(line) for line in lines], dtype=torch.long)
 
 
-def get_batch(data, batch_size, generator):
-    starts = torch.randint(len(data) - SEQ_LEN, (batch_size,), generator=generator)
-    x = torch.stack([data[i : i + SEQ_LEN] for i in starts])
-    y = torch.stack([data[i + 1 : i + 1 + SEQ_LEN] for i in starts])
+def get_batch(lines, batch_size, generator):
+    picks = torch.randint(len(lines), (batch_size,), generator=generator)
+    x = torch.stack([lines[i, :SEQ_LEN] for i in picks])
+    y = torch.stack([lines[i, 1 : SEQ_LEN + 1] for i in picks])
     return x, y
 
 
@@ -125,16 +125,16 @@ def main():
         model = DDP(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
 
-    data = load_text(args.data)
+    lines = load_lines(args.data)
     generator = torch.Generator().manual_seed(SEED + rank)
     if rank == 0:
-        print(f"{n_params / 1e6:.2f} M parameters, {len(data)} bytes of text, accumulating {accum_steps}")
+        print(f"{n_params / 1e6:.2f} M parameters, {len(lines)} lines of text, accumulating {accum_steps}")
 
     for step in range(args.steps):
         start = time.perf_counter()
         step_loss = 0.0
         for micro_step in range(accum_steps):
-            x, y = get_batch(data, MICRO_BATCH, generator)
+            x, y = get_batch(lines, MICRO_BATCH, generator)
             logits = model(x)
             loss = F.cross_entropy(logits.view(-1, VOCAB_SIZE), y.view(-1)) / accum_steps
             loss.backward()
