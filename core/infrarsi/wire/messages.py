@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from infrarsi.contract.contract import Lock
-from infrarsi.frozen import Frozen
+from infrarsi.frozen import Frozen, Scalar
 from infrarsi.trial import Trial
 from infrarsi.wire.results import DoctorResult, PredictionTable, RunResult, VerifyResult
 
@@ -106,10 +106,11 @@ class Planned(Frozen):
 
 
 class TrialEnded(Frozen):
-    """A trial has its outcome."""
+    """A trial has its outcome. `changed` is what of its setting differs from the user's start."""
 
     kind: Literal["trial"] = "trial"
     trial: Trial
+    changed: dict[str, Scalar] = {}
     best_ratio: float | None = None
     n_oom: int = 0
 
