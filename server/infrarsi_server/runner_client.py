@@ -140,11 +140,17 @@ class RunnerClient:
             answer = self._http.get(f"/v1/predictions/{digest}")
         return None if answer.status_code == 404 else _decode(answer, PredictionTable)
 
-    def shut_down(self) -> Health:
-        """End the daemon; running campaigns are resumed by the next one."""
+    def dismiss(self) -> bool:
+        """Ask a daemon of any protocol to end; whether it took that.
+
+        Running campaigns are resumed by the next one.
+
+        Raises:
+            RunnerUnreachable: nobody answers.
+        """
+        self._knock()
         with _mapped():
-            answer = self._http.post("/v1/shutdown")
-        return _decode(answer, Health)
+            return self._http.post("/v1/shutdown").is_success
 
     def events(
         self,

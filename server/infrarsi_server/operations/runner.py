@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from infrarsi.errors import RunnerError
 from infrarsi.frozen import Frozen
 from infrarsi.wire.messages import CampaignKind, CampaignState
-from infrarsi_server.runner_process import find_runner
+from infrarsi_server.runner_process import end_noted_runner, find_runner
 
 
 class ListedCampaign(Frozen):
@@ -51,10 +52,14 @@ def runner_status(state: Path) -> RunnerStatus:
 
 
 def stop_runner(state: Path) -> RunnerStatus:
-    """End the daemon if one runs. A campaign under way is resumed by the next one."""
-    before = runner_status(state)
-    client = find_runner(state)
-    if client is not None:
-        with client:
-            client.shut_down()
-    return before.model_copy(update={"running": False})
+    """End the daemon if one runs, of any version. A campaign is resumed by the next one.
+
+    Raises:
+        RunnerError: something answers and cannot be ended.
+    """
+    try:
+        before = runner_status(state)
+    except RunnerError:
+        before = RunnerStatus(running=False, state_folder=str(state))
+    pid = end_noted_runner(state)
+    return before.model_copy(update={"running": False, "pid": before.pid or pid})

@@ -1,5 +1,6 @@
 import json
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from command_line import CommandLine, start_process
 from jobs import JOB
 from repositories import git, make_repository, write_files
 from scripted_campaign import campaign_view, scripted_campaign
+from scripted_runner import answer, scripted_runner
 
 from infrarsi.contract import make_lock, write_locks
-from infrarsi.wire.messages import CampaignKind, CampaignState
+from infrarsi.wire.messages import PROTOCOL, CampaignKind, CampaignState
 from infrarsi.wire.results import Speedup, VerifyResult
 
 CONFIG = f'[job.main]\nlaunch = "python train.py"\npython = "{sys.executable}"\n'
@@ -322,6 +324,46 @@ def test_runner_status_starts_nothing(infrarsi: CommandLine, state: Path) -> Non
         up = infrarsi("runner", "status", "--json").json("runner-status")
         assert "c1  run  finished" in infrarsi("runner", "status").out
     assert (up["running"], up["pid"], up["campaigns"][0]["id"]) == (True, 1, "c1")
+
+
+def test_a_runner_of_another_protocol_is_asked_to_end(infrarsi: CommandLine, state: Path) -> None:
+    other = f'{{"protocol": {PROTOCOL + 1}, "shape": "unknown"}}'
+    asked: list[str] = []
+
+    def reply(method: str, target: str) -> bytes:
+        asked.append(f"{method} {target}")
+        return answer(other)
+
+    _note(state, pid=1)
+    with scripted_runner(state / "s", reply):
+        assert infrarsi("runner", "status").code == 3
+        assert infrarsi("runner", "stop", "--json").json("runner-status")["running"] is False
+    assert asked[-1] == "POST /v1/shutdown"
+
+
+def test_a_runner_that_takes_no_request_is_signalled_and_another_process_is_not(
+    infrarsi: CommandLine, state: Path
+) -> None:
+    sleep = "import sys; sys.stdin.read()"
+    argv = [sys.executable, "-c", sleep]
+    with (
+        subprocess.Popen(argv, stdin=subprocess.PIPE) as other,
+        subprocess.Popen([*argv, "infrarsi_runner"], stdin=subprocess.PIPE) as runner,
+    ):
+        _note(state, pid=other.pid)
+        with scripted_runner(state / "s", lambda *_: answer("{}", status=404)):
+            refused = infrarsi("runner", "stop")
+            _note(state, pid=runner.pid)
+            stopped = infrarsi("runner", "stop", "--json").json("runner-status")
+        assert (refused.code, "cannot be ended" in refused.err) == (3, True)
+        assert stopped["pid"] == runner.pid
+        assert runner.wait(timeout=60) == -signal.SIGTERM
+        assert other.poll() is None
+
+
+def _note(state: Path, pid: int) -> None:
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "runner.json").write_text(json.dumps({"socket": str(state / "s"), "pid": pid}))
 
 
 def test_estimate_answers_every_line(tmp_path: Path, infrarsi: CommandLine) -> None:
