@@ -6,15 +6,17 @@ It is started as a process of its own and never imported: its libraries may not 
 import importlib.util
 import json
 import os
+import platform
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
-from infrarsi.errors import RunnerUnreachable
+from infrarsi.errors import RunnerError, RunnerUnreachable
 from infrarsi.report.printable import one_line
 from infrarsi_server.runner_client import RunnerClient
 
@@ -61,6 +63,34 @@ def need_runner(state: Path) -> RunnerClient:
     return find_runner(state) or _start(state)
 
 
+def end_noted_runner(state: Path) -> int | None:
+    """End the daemon that the state folder's note names, whatever protocol it speaks; its pid.
+
+    It is asked first. Where it does not take that, its process is signalled, provided that it is
+    a runner on this machine. None where there is none.
+
+    Raises:
+        RunnerError: something answers and cannot be ended.
+    """
+    socket, pid = _socket(state), _noted_pid(state)
+    if socket is None:
+        return None
+    has_answered = True
+    with RunnerClient(socket) as client:
+        try:
+            if client.dismiss():
+                return pid
+        except RunnerUnreachable:
+            has_answered = False
+        except RunnerError:
+            pass
+    if pid is not None and _signal_runner(pid):
+        return pid
+    if has_answered:
+        raise RunnerError(f"What answers at {socket} cannot be ended.", "End its process yourself.")
+    return None
+
+
 def serve_command() -> list[str]:
     """The argv that runs the daemon in the foreground.
 
@@ -90,12 +120,36 @@ def log_path(state: Path) -> Path:
     return state / "runner.log"
 
 
-def _socket(state: Path) -> Path | None:
+def _note(state: Path) -> dict[str, object]:
     try:
         noted = json.loads((state / "runner.json").read_text(encoding="utf-8"))
-        return Path(noted["socket"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, object]", noted) if isinstance(noted, dict) else {}
+
+
+def _socket(state: Path) -> Path | None:
+    path = _note(state).get("socket")
+    return Path(path) if isinstance(path, str) else None
+
+
+def _noted_pid(state: Path) -> int | None:
+    """The noted process, where it was started on this machine."""
+    note = _note(state)
+    pid, host = note.get("pid"), note.get("host", platform.node())
+    return pid if isinstance(pid, int) and pid > 1 and host == platform.node() else None
+
+
+def _signal_runner(pid: int) -> bool:
+    """Ask a process to end if it runs the daemon; whether it does."""
+    try:
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"infrarsi_runner" not in argv:
+            return False
+        os.kill(pid, signal.SIGTERM)
+    except OSError:
+        return False
+    return True
 
 
 def _start(state: Path) -> RunnerClient:
@@ -147,5 +201,6 @@ def _see(state: Path) -> str:
 
 
 def _last_line(state: Path) -> str:
-    lines = log_path(state).read_text(errors="replace").splitlines()
-    return one_line(next((line for line in reversed(lines) if line.strip()), "it said nothing."))
+    lines = [line for line in log_path(state).read_text(errors="replace").splitlines() if line]
+    told = [line for line in lines[-2:] if line.startswith("error: ")]
+    return one_line((told or lines[-1:] or ["it said nothing."])[0].removeprefix("error: "))

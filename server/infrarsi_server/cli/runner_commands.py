@@ -17,7 +17,7 @@ app = typer.Typer(help="The daemon that runs campaigns; started on demand.", add
 @app.command("serve")
 def serve(as_json: options.Json = False) -> int:
     """Run the daemon in the foreground; its one line on standard output is JSON anyway."""
-    argv = serve_command()
+    argv = [*serve_command(), *(["--json"] if as_json else [])]
     os.execve(argv[0], argv, serve_environment(current_state()))  # noqa: S606 (argv is ours)
 
 

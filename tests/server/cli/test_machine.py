@@ -1,13 +1,14 @@
 """What the machine and the shell do to a command, in processes of their own."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine
+from command_line import CommandLine, check_schema
 from jobs import JOB
 from repositories import git, make_repository, write_files
 
@@ -89,6 +90,29 @@ def test_a_fault_of_ours_is_3_and_not_a_violation(
     assert done.code == 3
     assert "fault of InfraRSI" in done.json("error")["error"]["what"]
     assert "ZeroDivisionError" in done.err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_daemon_that_cannot_serve_fails_like_every_command(
+    tmp_path: Path, *, as_json: bool
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = subprocess.run(
+        [*COMMAND, "runner", "serve", *(["--json"] if as_json else [])],
+        env={**os.environ, "INFRARSI_STATE": str(tmp_path / "file" / "state")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: The runner's folder")
+    assert "Traceback" not in done.stderr
+    if as_json:
+        content = json.loads(done.stdout)
+        check_schema(content, "error")
+        assert content["error"]["what"] in done.stderr
+    else:
+        assert done.stdout == ""
 
 
 def test_git_that_is_missing_is_said(
