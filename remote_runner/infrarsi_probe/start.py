@@ -38,9 +38,10 @@ def _torch_ready(lifetime):
 
     config = lifetime.config
     lifetime.base_rss = memory.status_bytes("VmRSS")
-    if config.seed is not None:
-        seeds.shift_torch(torch, config.seed)
+    shifted = config.seed is None or seeds.shift_torch(torch, config.seed)
     if config.memory_budget_bytes is not None and not lifetime.process.is_agent:
         memory.limit_data(config.memory_budget_bytes)
     lifetime.session = Session(lifetime)
+    if not shifted:
+        lifetime.session.note("seeds of torch.Generator objects cannot be shifted")
     hooks.install(lifetime.session)
