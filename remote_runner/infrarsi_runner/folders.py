@@ -22,12 +22,3 @@ def remove_folder(path: Path) -> None:
         if not os.access(folder, os.W_OK | os.X_OK):
             Path(folder).chmod(stat.S_IRWXU)
     shutil.rmtree(path)
-
-
-def folder_bytes(path: Path) -> int:
-    """Bytes of all regular files below."""
-    return sum(
-        (Path(folder) / name).lstat().st_size
-        for folder, _, names in os.walk(path)
-        for name in names
-    )
