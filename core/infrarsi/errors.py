@@ -10,7 +10,7 @@ InfraRSIError
 │   └── VersionMismatch
 ├── JobFailed           exit 2: the untouched baseline cannot be measured as it stands
 ├── EditConflict        the text moved on since the edit was computed
-└── ImpossibleMfu       more FLOPs than the roof allows: a measurement is wrong
+└── ImpossibleMfu       exit 3: more FLOPs than the roof allows: a measurement is wrong
 """
 
 
@@ -75,3 +75,5 @@ class EditConflict(InfraRSIError):
 
 class ImpossibleMfu(InfraRSIError):
     """A model FLOPs utilisation above 100 %: roof, FLOPs or time are measured wrongly."""
+
+    exit_code = 3

@@ -15,5 +15,6 @@ def test_utilisation_is_of_all_devices():
 
 
 def test_more_than_everything_is_an_error_that_says_what_to_do():
-    with pytest.raises(ImpossibleMfu, match=r"120 %.*roof again"):
+    with pytest.raises(ImpossibleMfu, match=r"120 %.*roof again") as raised:
         mfu(1200.0, 1e9, 1e12, 1)
+    assert raised.value.exit_code == 3
