@@ -32,16 +32,7 @@ def calibrate(
     unit_cost_s: float,
     roof: Roof,
 ) -> Calibration:
-    """The calibration of a contract on this machine.
-
-    Args:
-        job: the baseline.
-        preflight: the run in which FLOPs were counted.
-        timed: the timed run; `completed` is its outcome.
-        completed: step times and peak.
-        controls: the baseline against itself.
-        unit_cost_s: wall clock of one of them, s.
-        roof: of one device.
+    """The calibration of a contract on this machine; `unit_cost_s` is the wall clock of a control.
 
     Raises:
         JobFailed: tokens cannot be counted.
