@@ -1,8 +1,8 @@
 """`python -m infrarsi_runner serve [--state DIR] [--idle-exit-s N] [--json]`: the daemon.
 
 It stays in the foreground and prints one line of JSON on standard output once it listens; an
-error that keeps it from listening is JSON there too with `--json`. Starting it on demand, its status and
-stopping it are the server side's.
+error that keeps it from listening is JSON there too with `--json`. Starting it on demand, its
+status and stopping it are the server side's.
 """
 
 import argparse
