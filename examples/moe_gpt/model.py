@@ -4,7 +4,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-N_LAYER = 3
+N_LAYER = 4
 N_HEAD = 8
 N_EMBD = 256
 N_EXPERT = 8
