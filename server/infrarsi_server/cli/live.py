@@ -94,7 +94,7 @@ class LiveProgress:
         self._live = Live(console=console, refresh_per_second=_REFRESH_PER_S, transient=False)
         self._console = console
         self._stage: Progressed | None = None
-        self._trials: list[Trial] = []
+        self._trials: list[TrialEnded] = []
         self._best: float | None = None
         self._n_oom = 0
 
@@ -118,7 +118,7 @@ class LiveProgress:
             case Progressed():
                 self._stage = event.body
             case TrialEnded():
-                self._trials.append(event.body.trial)
+                self._trials.append(event.body)
                 self._best, self._n_oom = event.body.best_ratio, event.body.n_oom
             case TableChanged():
                 return
@@ -139,17 +139,18 @@ class LiveProgress:
         return Group(*parts)
 
 
-def _trial_table(trials: list[Trial]) -> Table:
+def _trial_table(trials: list[TrialEnded]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("#", "change", "outcome", "took"):
         table.add_column(column, overflow="fold")
     hidden = len(trials) - _SHOWN_TRIALS
     if hidden > 0:
         table.add_row("", Text(f"{hidden} earlier", style="dim"), "", "")
-    for trial in trials[-_SHOWN_TRIALS:]:
+    for ended in trials[-_SHOWN_TRIALS:]:
+        trial = ended.trial
         table.add_row(
             str(trial.number),
-            Text(_change(trial)),
+            Text(_change(ended)),
             Text(one_line(describe_outcome(trial.outcome)), style=_style(trial)),
             format_seconds(trial.wall_s),
         )
@@ -176,7 +177,7 @@ def _lines(event: Event) -> list[str]:
             trial = event.body.trial
             outcome = describe_outcome(trial.outcome)
             told = _summary(event.body.best_ratio, event.body.n_oom)
-            return [f"trial {trial.number}: {_change(trial)}: {outcome} ({told})"]
+            return [f"trial {trial.number}: {_change(event.body)}: {outcome} ({told})"]
         case StateChanged():
             return [one_line(f"{event.body.state}. {event.body.what}", 500)]
         case TableChanged():
@@ -196,10 +197,10 @@ def _summary(best: float | None, n_oom: int) -> str:
     return f"{found}, {n_oom} out of memory"
 
 
-def _change(trial: Trial) -> str:
-    on = [
-        f"{k}={v}" if v is not True else k
-        for k, v in trial.candidate.setting.items()
-        if v is not False
-    ]
+def _change(ended: TrialEnded) -> str:
+    """What the trial changed; its whole setting without the switches that are off if not told."""
+    told = ended.changed or {
+        knob: value for knob, value in ended.trial.candidate.setting.items() if value is not False
+    }
+    on = [knob if value is True else f"{knob}={value}" for knob, value in told.items()]
     return one_line(", ".join(on)) or "baseline"

@@ -12,7 +12,7 @@ from scripted_campaign import campaign_events, campaign_view, scripted_campaign
 
 from infrarsi.contract import make_lock, write_locks
 from infrarsi.errors import UsageError
-from infrarsi.wire.messages import Event
+from infrarsi.wire.messages import Event, TrialEnded
 from infrarsi_server.cli.live import LiveProgress, PlainProgress, progress_on
 from infrarsi_server.cli.output import say, write_error, write_lines
 
@@ -115,6 +115,22 @@ def test_without_a_terminal_each_event_is_one_line_and_none_is_said_twice() -> N
     assert (
         sum(line.startswith("trial 2: micro_batch=4, bf16_autocast: 1.00 s") for line in lines) == 1
     )
+
+
+def test_what_a_trial_changed_is_shown_and_what_it_left_is_not() -> None:
+    console = Console(force_terminal=False, width=200, record=True, stderr=True)
+    live = LiveProgress(Console(force_terminal=True, width=200, stderr=True))
+    trial = recorded.TRIALS[-1]
+    assert len(trial.candidate.setting) > 1
+    ended = TrialEnded(trial=trial, changed={"bf16_autocast": True, "compile": False})
+    with PlainProgress(console) as plain:
+        plain.show(Event(seq=1, campaign="c1", at_s=0.0, body=ended))
+    live.show(Event(seq=1, campaign="c1", at_s=0.0, body=ended))
+    console.print(live.picture())
+    lines = [line for line in console.export_text().splitlines() if "bf16_autocast" in line]
+    assert len(lines) == 2
+    assert all("bf16_autocast, compile=False" in line for line in lines)
+    assert not any("micro_batch" in line for line in lines)
 
 
 def test_nothing_written_can_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
