@@ -16,6 +16,11 @@ from infrarsi_server.session import Numbers
 
 _RULE = "|---|---|---|---|---|---|"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
+_WORDS = {
+    "micro_batch": "the micro-batch",
+    "num_workers": "the number of workers",
+    "threads": "the number of threads",
+}
 _GROUPED = frozenset({"micro_batch", "accumulation"})
 
 
@@ -37,11 +42,11 @@ def _shown(fact: Fact) -> Scalar:
 
 
 def _title(knob: Knob, binding: Binding) -> str:
-    name, knob_name = _plain(binding.name), _plain(knob.name)
-    now = f"now {knob_name} {_value(knob.default)}"
+    name, now = _plain(binding.name), _value(knob.default)
+    words = _WORDS.get(knob.name, _plain(knob.name))
     if binding.quotient_of is not None:
-        return f"**{name}** follows {knob_name}: {binding.quotient_of} divided by it, {now}"
-    return f"**{name}** sets {knob_name}, {now}"
+        return f"**{name}** follows {words}, now {now}: {binding.quotient_of} divided by it"
+    return f"**{name}** sets {words}: {now}"
 
 
 def _numbers(knob: Knob, lock: Lock, numbers: Numbers) -> str:

@@ -81,7 +81,12 @@ def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
 def test_a_constant_that_follows_another_says_what_it_follows() -> None:
     follower = BINDING.model_copy(update={"name": "ACCUM", "quotient_of": 64})
     said = knob_text(KNOB, follower, lock(), Numbers())
-    assert said.startswith(r"**ACCUM** follows micro\_batch: 64 divided by it, now micro\_batch 4")
+    assert said.startswith("**ACCUM** follows the micro-batch, now 4: 64 divided by it\n")
+
+
+def test_a_constant_says_what_it_sets_and_to_what() -> None:
+    said = knob_text(KNOB, BINDING, lock(), Numbers())
+    assert said.startswith(r"**MICRO\_BATCH** sets the micro-batch: 4" + "\n")
 
 
 def test_a_fact_says_what_the_contract_holds_and_what_is_read() -> None:

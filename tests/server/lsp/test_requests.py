@@ -39,6 +39,15 @@ async def test_init_and_lock_wake_a_document_that_was_open_before(
     await editor.diagnostics(train, lambda found: [d.code for d in found] == ["W101"])
 
 
+async def test_locking_mends_a_lock_file_that_is_broken(editor: Editor, project: Path) -> None:
+    path = project / ".infrarsi" / "contract.lock.json"
+    before = path.read_text()
+    path.write_text("{")
+    locked = await editor.ask("infrarsi/lock", {"root": project.as_uri()})
+    assert locked.written
+    assert path.read_text() == before
+
+
 async def test_status_tells_jobs_violations_and_that_no_runner_is_up(
     editor: Editor, project: Path
 ) -> None:

@@ -16,7 +16,7 @@ from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.requests import InitParams, LockParams
 from infrarsi_server.operations.init import InitResult, propose_init
 from infrarsi_server.operations.lock import LockResult, lock_jobs
-from infrarsi_server.operations.project import open_project
+from infrarsi_server.operations.project import open_with_usable_locks
 
 
 def register(server: InfraRSIServer) -> None:
@@ -62,4 +62,4 @@ async def _lock(ls: InfraRSIServer, asked: LockParams) -> Mapping[str, Any]:
 
 
 def _freeze(root: Path, job: str | None) -> LockResult:
-    return lock_jobs(open_project(root), job)
+    return lock_jobs(open_with_usable_locks(root), job)
