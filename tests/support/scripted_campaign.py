@@ -86,6 +86,7 @@ class Scripted:
     def __init__(self, view: CampaignView) -> None:
         self.view = view
         self.asked: list[tuple[str, str]] = []
+        self.bodies: list[bytes] = []
         self.goes_on = threading.Event()
         self.goes_on.set()
 
@@ -115,5 +116,5 @@ def scripted_campaign(state: Path, view: CampaignView) -> Generator[Scripted]:
     state.mkdir(parents=True, exist_ok=True)
     (state / "runner.json").write_text(json.dumps({"socket": str(state / "s"), "pid": 1}))
     scripted = Scripted(view)
-    with scripted_runner(state / "s", scripted.reply):
+    with scripted_runner(state / "s", scripted.reply, scripted.bodies):
         yield scripted

@@ -44,7 +44,8 @@ def stream(*bodies: tuple[int, EventBody], cut: bool = False, ends: bool = True)
 
 
 @contextmanager
-def scripted_runner(path: Path, reply: Reply) -> Generator[None]:
+def scripted_runner(path: Path, reply: Reply, bodies: list[bytes] | None = None) -> Generator[None]:
+    """Answers as `reply` says; what requests carry is added to `bodies`."""
     loop = asyncio.new_event_loop()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,7 +53,9 @@ def scripted_runner(path: Path, reply: Reply) -> Generator[None]:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             method, target, _ = head.split("\r\n", 1)[0].split(" ")
             if length := re.search(r"content-length: (\d+)", head, re.IGNORECASE):
-                await reader.readexactly(int(length[1]))
+                body = await reader.readexactly(int(length[1]))
+                if bodies is not None:
+                    bodies.append(body)
             raw = reply(method, target)
             writer.write(raw.removesuffix(OPEN))
             if raw.endswith(OPEN):

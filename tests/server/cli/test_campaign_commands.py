@@ -13,7 +13,7 @@ from scripted_campaign import campaign_view, scripted_campaign
 from scripted_runner import answer, scripted_runner
 
 from infrarsi.contract import make_lock, write_locks
-from infrarsi.wire.messages import PROTOCOL, CampaignKind, CampaignState
+from infrarsi.wire.messages import PROTOCOL, CampaignKind, CampaignState, StartCampaign
 from infrarsi.wire.results import Speedup, VerifyResult
 
 CONFIG = f'[job.main]\nlaunch = "python train.py"\npython = "{sys.executable}"\n'
@@ -260,6 +260,24 @@ def test_verify_answers_with_verdict_and_gain(
     assert [asked[0] for asked in scripted.asked].count("PUT") == 2
     assert "the lock of job `main`" in done.err
     assert git(job, "for-each-ref", "refs/infrarsi") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "minutes", "is_quick"), [((), 30.0, True), (("--minutes", "7.5"), 7.5, False)]
+)
+def test_verify_passes_its_minutes_on(
+    job: Path,
+    infrarsi: CommandLine,
+    state: Path,
+    arguments: tuple[str, ...],
+    minutes: float,
+    is_quick: bool,
+) -> None:
+    with scripted_campaign(state, campaign_view("verify", verify=VERDICT)) as scripted:
+        infrarsi("verify", "--before", job, "--after", job, "--id", "c1", *arguments)
+    starts = [body for body in scripted.bodies if body.startswith(b"{")]
+    request = StartCampaign.model_validate_json(starts[-1])
+    assert (request.budget.minutes, request.quick) == (minutes, is_quick)
 
 
 @pytest.mark.parametrize("verdict", ["rejected", "inconclusive"])
