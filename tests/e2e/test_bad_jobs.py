@@ -47,6 +47,7 @@ def test_a_broken_baseline_is_explained(walk: Walk, name: str) -> None:
     source, words = BROKEN[name]
     assert source != SOURCE
     (walk.workspace / "train.py").write_text(source)
+    walk.json("lock")
     code, out, err = walk.run("doctor", "--json")
     assert code == 2, err
     error = json.loads(out)["error"]
