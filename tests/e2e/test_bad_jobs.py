@@ -21,7 +21,7 @@ BROKEN = {
     ),
     "nan": (SOURCE.replace("y.view(-1))", 'y.view(-1)) * float("nan")'), "not finite"),
     "never steps": (
-        SOURCE.replace("        optimizer.step()\n", "").replace(" = 64\n", " = 16\n"),
+        SOURCE.replace("        optimizer.step()\n", "").replace("SEQ_LEN = 64", "SEQ_LEN = 16"),
         "never called an optimizer",
     ),
     "eats memory": (
