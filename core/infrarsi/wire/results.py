@@ -132,9 +132,13 @@ class Promotion(Frozen):
 
 
 class Finalist(Frozen):
-    """A candidate that went to confirmation and what came of it."""
+    """A candidate that went to confirmation and what came of it.
+
+    `pruned` are knobs of its trial that were set back before it was frozen.
+    """
 
     trial: int
+    pruned: tuple[str, ...] = ()
     verdict: Literal["accepted", "rejected", "inconclusive", "not_resolved", "no_gain"]
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()

@@ -78,6 +78,7 @@ def job_environment(
     scratch = places.scratch
     environment = {name: daemon[name] for name in _INHERITED if name in daemon}
     environment.setdefault("LANG", "C.UTF-8")
+    environment["OMP_WAIT_POLICY"] = "PASSIVE"
     environment |= {name: value for name, value in asked.items() if name != "PYTHONPATH"}
     environment |= {
         "PATH": os.pathsep.join((str(Path(python).parent), "/usr/local/bin", "/usr/bin", "/bin")),

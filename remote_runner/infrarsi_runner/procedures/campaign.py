@@ -22,6 +22,7 @@ from infrarsi_runner.predictions import prediction_table
 from infrarsi_runner.procedures.calibrating import N_DEVICES, machine_name
 from infrarsi_runner.procedures.confirmation import Confirmation, Confirming, Effort
 from infrarsi_runner.procedures.doctor import doctor
+from infrarsi_runner.procedures.finalists import Chosen, FrozenBundle, choose_finalists, step_s
 from infrarsi_runner.procedures.job import Job, open_job
 from infrarsi_runner.procedures.pairing import FrozenCandidate
 from infrarsi_runner.procedures.searched import baseline_trial, open_search, table_version, tell
@@ -50,10 +51,10 @@ def campaign(context: Context) -> RunResult:
     context.emit_once("plan", Planned(plan=_plan(job, context, calibration)))
     with open_search(job, calibration, context.request.seed) as search:
         trials = _search(context, job, calibration, search)
-        ranked = _finalists(job, trials)
+        ranked = context.once("finalists", Chosen, lambda: choose_finalists(job, trials, search))
     searched_s = context.once("searched/at", float, context.now_s)
     deadline_s = started_s + doctor_s + 60 * context.request.budget.minutes
-    finalists, promotion = _confirm(context, job, calibration, ranked, deadline_s)
+    finalists, promotion = _confirm(context, job, calibration, ranked.finalists, deadline_s)
     ended_s = context.once("ended", float, context.now_s)
     return RunResult(
         campaign=context.request.id,
@@ -152,28 +153,19 @@ def _publish(
     context.publish(table)
 
 
-def _finalists(job: Job, trials: list[Trial]) -> list[Trial]:
-    """The fastest measured trials that beat the baseline, at most `max_finalists`."""
-    measured = [t for t in trials if isinstance(t.outcome, Completed)]
-    baseline_s = _step_s(measured[0])
-    better = [t for t in measured[1:] if _step_s(t) < baseline_s]
-    better.sort(key=_step_s)
-    return better[: job.lock.contract.protocol.max_finalists]
-
-
 def _confirm(
     context: Context,
     job: Job,
     calibration: Calibration,
-    ranked: list[Trial],
+    ranked: tuple[FrozenBundle, ...],
     deadline_s: float,
 ) -> tuple[tuple[Finalist, ...], Promotion | None]:
     finalists: list[Finalist] = []
     effort = Effort(protocol=job.lock.contract.protocol, deadline_s=deadline_s)
-    for trial in ranked:
-        made = materialise(trial.candidate, job.space, job.sources, job.lock.contract.launch)
+    for bundle in ranked:
+        made = materialise(bundle.candidate, job.space, job.sources, job.lock.contract.launch)
         assert isinstance(made, Materialised)
-        name = f"trial-{trial.number}"
+        name = f"trial-{bundle.trial}"
         tree = context.trees.candidate(job.commit, made.edits, f"{name}-confirmed")
         frozen = FrozenCandidate(name=name, tree=tree, launch=made.launch)
         confirmed = context.once(
@@ -184,7 +176,8 @@ def _confirm(
         context.trees.discard(tree)
         finalists.append(
             Finalist(
-                trial=trial.number,
+                trial=bundle.trial,
+                pruned=bundle.pruned,
                 verdict=confirmed.verdict,
                 violations=confirmed.judged.violations,
                 missing=confirmed.judged.missing,
@@ -192,25 +185,24 @@ def _confirm(
             )
         )
         if confirmed.verdict == "accepted":
-            return tuple(finalists), _promotion(job, calibration, trial, made, confirmed)
+            return tuple(finalists), _promotion(job, calibration, bundle, made, confirmed)
     return tuple(finalists), None
 
 
 def _promotion(
     job: Job,
     calibration: Calibration,
-    trial: Trial,
+    bundle: FrozenBundle,
     made: Materialised,
     confirmed: Confirmation,
 ) -> Promotion:
     assert confirmed.speedup is not None
-    assert isinstance(trial.outcome, Completed)
     tokens = calibration.tokens_per_step
     before, after = tokens / confirmed.step_s_before, tokens / confirmed.step_s_after
     roof = calibration.roof.flops_per_s
     return Promotion(
-        candidate=trial.candidate,
-        parts=describe(trial.candidate, job.space),
+        candidate=bundle.candidate,
+        parts=describe(bundle.candidate, job.space),
         speedup=confirmed.speedup,
         n_units=confirmed.n_units,
         mfu_before_frac=mfu(before, calibration.flops_per_token, roof, N_DEVICES),
@@ -218,7 +210,7 @@ def _promotion(
         tokens_per_s_before=before,
         tokens_per_s_after=after,
         peak_mem_bytes_before=max(calibration.peak_mem_bytes),
-        peak_mem_bytes_after=trial.outcome.peak_mem_bytes,
+        peak_mem_bytes_after=confirmed.peak_mem_bytes,
         edits=made.edits,
         launch=made.launch,
         checks=confirmed.judged.checks,
@@ -256,14 +248,9 @@ def _left_s(context: Context, trials: list[Trial], number: int, budget_left_s: f
     return min(left * sum(run) / len(run), budget_left_s)
 
 
-def _step_s(trial: Trial) -> float:
-    assert isinstance(trial.outcome, Completed)
-    return trial.outcome.step_time_s
-
-
 def _best_ratio(trials: list[Trial]) -> float:
     measured = [t for t in trials if isinstance(t.outcome, Completed)]
-    return _step_s(measured[0]) / min(_step_s(t) for t in measured)
+    return step_s(measured[0]) / min(step_s(t) for t in measured)
 
 
 def _n_oom(trials: list[Trial]) -> int:

@@ -47,6 +47,7 @@ class Confirmation(Frozen):
     n_units: int = 0
     step_s_before: float = 0.0
     step_s_after: float = 0.0
+    peak_mem_bytes: int = 0
 
 
 class Effort(Frozen):
@@ -107,6 +108,7 @@ class Confirming:
             n_units=len(measured.units),
             step_s_before=median_step_s(measured.units, "baseline"),
             step_s_after=median_step_s(measured.units, "candidate"),
+            peak_mem_bytes=max(record.peak_mem_bytes for record in measured.records),
         )
         if measured.decision.kind == "futile" and measured.decision.gain_excluded:
             return found.model_copy(update={"verdict": "no_gain"})

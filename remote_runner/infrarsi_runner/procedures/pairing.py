@@ -57,6 +57,7 @@ class PairRecord(Frozen):
     startup_wall_s: float = 0.0
     startup_cpu_s: float = 0.0
     cpu_s_per_step: float | None = None
+    peak_mem_bytes: int = 0
 
 
 class Pairing:
@@ -108,6 +109,7 @@ class Pairing:
             startup_wall_s=result.baseline.startup_wall_s,
             startup_cpu_s=result.baseline.startup_cpu_s,
             cpu_s_per_step=_cpu_s_per_step(result.candidate),
+            peak_mem_bytes=max(result.candidate.observation.peak_rss_bytes, default=0),
         )
         needs: tuple[Need, ...] = ("turns", "locked_files")
         if audit:

@@ -93,3 +93,9 @@ def test_offline_modes_and_private_caches_are_set() -> None:
     assert made["HF_HUB_OFFLINE"] == "1"
     assert made["OMP_NUM_THREADS"] == "2"
     assert all(made[n].startswith("/s/") for n in ("HOME", "XDG_CACHE_HOME", "TRITON_CACHE_DIR"))
+
+
+def test_threads_wait_passively_unless_the_launch_line_says_otherwise() -> None:
+    assert environment(Launch(script="t.py"))["OMP_WAIT_POLICY"] == "PASSIVE"
+    asked = Launch(script="t.py", env={"OMP_WAIT_POLICY": "ACTIVE"})
+    assert environment(asked)["OMP_WAIT_POLICY"] == "ACTIVE"
