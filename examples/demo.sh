@@ -11,6 +11,7 @@ export INFRARSI_STATE=$demo/state
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 infrarsi runner stop >/dev/null 2>&1 || true
+while infrarsi runner status 2>/dev/null | grep -q '^running'; do sleep 0.2; done
 rm -rf "$demo"
 mkdir -p "$demo/work"
 cp -r examples/dense_gpt/. "$demo/work/"
@@ -28,7 +29,7 @@ infrarsi lock
 say "doctor: profile the untouched baseline, measure the noise"
 infrarsi doctor
 say "run: search, verify, confirm"
-infrarsi run --trials "${TRIALS:-8}" --minutes "${MINUTES:-8}"
+infrarsi run --trials "${TRIALS:-6}" --minutes "${MINUTES:-12}"
 say "report"
 infrarsi report --json > "$demo/report.json"
 infrarsi report --output "$demo/report.md"

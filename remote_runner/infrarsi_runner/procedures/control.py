@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from infrarsi.contract.contract import Protocol
 from infrarsi.errors import JobFailed
 from infrarsi.frozen import Frozen
 from infrarsi.pair import ProcessPair, Unit
@@ -10,7 +11,14 @@ from infrarsi_runner.procedures.drawing import draw
 from infrarsi_runner.procedures.job import Job, require_completed
 from infrarsi_runner.running import Side, outcome_of
 
-N_CONTROL_UNITS = 2
+MOST_UNITS = 2
+WITHIN_S = 120.0
+"""A second unit makes every later confirmation shorter, where it is cheap: one unit alone asks of
+a gain to stand 26 standard errors above zero at the first look, two ask 12."""
+
+START_S = 10.0
+"""What starting and ending the two processes of a pair takes, about."""
+
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 
 
@@ -21,21 +29,29 @@ class ControlPair(Frozen):
     wall_s: float
 
 
+def n_control_units(protocol: Protocol, step_time_s: float) -> int:
+    """How many units doctor measures: by what they cost, never by what they show."""
+    steps = 2 * protocol.turn_pairs * (protocol.steps_per_turn + 1) + 4
+    unit_s = 2 * (steps * step_time_s + START_S)
+    return max(1, min(MOST_UNITS, int(WITHIN_S / unit_s)))
+
+
 def control_units(
-    context: Context, job: Job, said: Callable[[int, Side], None]
+    context: Context, job: Job, n_units: int, said: Callable[[int, Side], None]
 ) -> tuple[tuple[Unit, ...], float]:
     """The control's units, and what one takes, s of wall clock.
 
     Args:
         context: the campaign's.
         job: the baseline.
+        n_units: how many.
         said: told of each pair before it runs, by unit and the side that starts first.
 
     Raises:
         JobFailed: the baseline cannot run beside itself.
     """
     made: list[ControlPair] = []
-    for number in range(N_CONTROL_UNITS):
+    for number in range(n_units):
         for first in SIDES:
             said(number, first)
             made.append(
@@ -47,7 +63,7 @@ def control_units(
             )
     pairs = [control.pair for control in made]
     units = tuple(Unit(pairs=(a, b)) for a, b in zip(pairs[::2], pairs[1::2], strict=True))
-    return units, sum(control.wall_s for control in made) / N_CONTROL_UNITS
+    return units, sum(control.wall_s for control in made) / n_units
 
 
 def _control_pair(context: Context, job: Job, number: int, first: Side) -> ControlPair:

@@ -19,13 +19,13 @@ from infrarsi.wire.results import (
 from infrarsi_runner.context import Context
 from infrarsi_runner.predictions import prediction_table
 from infrarsi_runner.procedures.calibrating import calibrate
-from infrarsi_runner.procedures.control import N_CONTROL_UNITS, control_units
+from infrarsi_runner.procedures.control import control_units, n_control_units
 from infrarsi_runner.procedures.job import N_CPUS, Job, open_job, require_completed
 from infrarsi_runner.procedures.searched import baseline_trial, open_search, table_version, tell
 from infrarsi_runner.running import RunResult, outcome_of
 
 TIMED_STEPS = 12
-PROFILED_STEPS = 6
+PROFILED_STEPS = 5
 N_STAGES = 5
 
 
@@ -37,9 +37,11 @@ def doctor(context: Context) -> DoctorResult:
     timed, completed = _timed(context, job)
     context.emit_once("doctor/plan-known", Planned(plan=_known_plan(job, completed.step_time_s)))
     profile = _profile(context, job)
+    n_units = n_control_units(job.lock.contract.protocol, completed.step_time_s)
     controls, unit_cost_s = control_units(
         context,
         job,
+        n_units,
         lambda n, first: _progress(
             context, 3, f"The baseline against itself, unit {n + 1}, {first} side first"
         ),
@@ -157,7 +159,7 @@ def _first_plan(job: Job) -> Plan:
         sentences=(
             f"The untouched baseline of job {contract.job}, {contract.launch.n_processes} "
             "process(es), in a sandbox on this machine.",
-            "A preflight of 4 steps, 15 timed steps, 8 profiled steps, four pairs of the baseline "
+            "A preflight of 4 steps, 15 timed steps, 7 profiled steps, two or four pairs of the baseline "
             "against itself, and a matmul roof.",
         ),
         expected_s=180.0,
@@ -167,7 +169,7 @@ def _first_plan(job: Job) -> Plan:
 def _known_plan(job: Job, step_s: float) -> Plan:
     protocol = job.lock.contract.protocol
     turns = 2 * protocol.turn_pairs * (protocol.steps_per_turn + 1)
-    steps = 8 + 2 * N_CONTROL_UNITS * (turns + 4)
+    steps = 7 + 2 * n_control_units(protocol, step_s) * (turns + 4)
     return Plan(
         sentences=(f"A step takes about {step_s:.2f} s; {steps} steps are left to run.",),
         expected_s=steps * step_s + 60.0,
