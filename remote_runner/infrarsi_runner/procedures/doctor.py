@@ -159,8 +159,8 @@ def _first_plan(job: Job) -> Plan:
         sentences=(
             f"The untouched baseline of job {contract.job}, {contract.launch.n_processes} "
             "process(es), in a sandbox on this machine.",
-            "A preflight of 4 steps, 15 timed steps, 7 profiled steps, two or four pairs of the baseline "
-            "against itself, and a matmul roof.",
+            "A preflight of 4 steps, 15 timed steps, 7 profiled steps, two or four pairs of the "
+            "baseline against itself, and a matmul roof.",
         ),
         expected_s=180.0,
     )
