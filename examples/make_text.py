@@ -2,15 +2,15 @@
 
     python make_text.py            # dense_gpt/data/text.txt and moe_gpt/data/text.txt
 
-Every line is written in a private language of a few words that share no letter. A line begins
-with one word and uses a new one now and then, more often towards its end; everything else it says
-was said before, equally often whether the word is old or recent. So nothing about one line helps
+Every line is written in a private language of ten words that share no letter. It begins with one
+word and uses a new one now and then, more often as it goes on; everything else it says was said
+before. Its last quarter repeats its second quarter to the letter. So nothing about one line helps
 with the next, and a model has to look back:
 
-- over the whole line, because a word may rest for hundreds of bytes: without attention, or with a
-  short window, it does not know the language;
+- at all, because without attention it does not know the language;
+- far, because the last quarter is known from half a line before and from nowhere else;
 - only back, because what comes later holds words that cannot be said yet: averaging over the
-  future too makes the guess worse (and looking at the very next byte gives the answer away).
+  future too makes the guess worse (and finding the very next byte gives the answer away).
 """
 
 import random
@@ -27,8 +27,8 @@ def dictionary(rng: random.Random) -> list[str]:
     return ["".join(letters[3 * i : 3 * i + rng.randint(2, 3)]) for i in range(N_WORDS)]
 
 
-def line(rng: random.Random, n_bytes: int) -> str:
-    """One line; at position p words 1 to 1 + 10 (p / n_bytes) ** 2 are known."""
+def growing(rng: random.Random, n_bytes: int) -> str:
+    """Speech with 1 + 10 (p / n_bytes) ** 2 words known at position p."""
     words = dictionary(rng)
     said, n_known = "", 0
     while len(said) < n_bytes:
@@ -36,6 +36,13 @@ def line(rng: random.Random, n_bytes: int) -> str:
         n_known += is_time
         said += words[n_known - 1] if is_time else rng.choice(words[:n_known])
     return said[:n_bytes]
+
+
+def line(rng: random.Random, n_bytes: int) -> str:
+    """Three quarters of growing speech, then the second quarter again."""
+    quarter = n_bytes // 4
+    said = growing(rng, 3 * quarter)
+    return said + said[quarter : 2 * quarter]
 
 
 def text(seed: int, n_lines: int, n_bytes: int) -> str:
