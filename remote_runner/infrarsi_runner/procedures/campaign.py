@@ -198,7 +198,8 @@ def _promotion(
 ) -> Promotion:
     assert confirmed.speedup is not None
     tokens = calibration.tokens_per_step
-    before, after = tokens / confirmed.step_s_before, tokens / confirmed.step_s_after
+    before = tokens / confirmed.step_s_before
+    after = before * confirmed.speedup.ratio
     roof = calibration.roof.flops_per_s
     return Promotion(
         candidate=bundle.candidate,
