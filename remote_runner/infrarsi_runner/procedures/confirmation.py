@@ -46,7 +46,6 @@ class Confirmation(Frozen):
     speedup: Speedup | None = None
     n_units: int = 0
     step_s_before: float = 0.0
-    step_s_after: float = 0.0
     peak_mem_bytes: int = 0
 
 
@@ -107,7 +106,6 @@ class Confirming:
             speedup=_speedup(measured.decision),
             n_units=len(measured.units),
             step_s_before=median_step_s(measured.units, "baseline"),
-            step_s_after=median_step_s(measured.units, "candidate"),
             peak_mem_bytes=max(record.peak_mem_bytes for record in measured.records),
         )
         if measured.decision.kind == "futile" and measured.decision.gain_excluded:
