@@ -29,7 +29,7 @@ infrarsi lock
 say "doctor: profile the untouched baseline, measure the noise"
 infrarsi doctor
 say "run: search, verify, confirm"
-infrarsi run --trials "${TRIALS:-6}" --minutes "${MINUTES:-12}"
+infrarsi run --trials "${TRIALS:-5}" --minutes "${MINUTES:-12}"
 say "report"
 infrarsi report --json > "$demo/report.json"
 infrarsi report --output "$demo/report.md"

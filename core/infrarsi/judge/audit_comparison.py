@@ -71,12 +71,21 @@ class AuditComparison(Frozen):
     reference_grad_rel_err: float | None = None
     reference_update_rel_err: float | None = None
 
-    def with_reference(self, reference: "AuditComparison") -> "AuditComparison":
-        """This comparison with the errors of the reference arm on the same step and rank."""
+    def as_reference(self) -> "AuditComparison":
+        """A comparison of the reference arm, its own errors noted as the reference."""
         return self.model_copy(
             update={
-                "reference_grad_rel_err": reference.grad_rel_err,
-                "reference_update_rel_err": reference.update_rel_err,
+                "reference_grad_rel_err": self.grad_rel_err,
+                "reference_update_rel_err": self.update_rel_err,
+            }
+        )
+
+    def judged_by(self, reference: "AuditComparison") -> "AuditComparison":
+        """This comparison with the reference errors of another."""
+        return self.model_copy(
+            update={
+                "reference_grad_rel_err": reference.reference_grad_rel_err,
+                "reference_update_rel_err": reference.reference_update_rel_err,
             }
         )
 

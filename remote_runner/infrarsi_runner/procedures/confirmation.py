@@ -193,7 +193,9 @@ class Confirming:
             record = self._context.once(
                 f"{self._key}/{number}/{first}",
                 PairRecord,
-                lambda first=first, audit=audit: self._pairing.pair(number, first, audit),
+                lambda first=first, audit=audit: self._pairing.pair(
+                    number, first, audit, tuple(a for r in records for a in r.audits)
+                ),
             )
             records.append(record)
             if record.pair is None:

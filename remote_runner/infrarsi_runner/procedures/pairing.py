@@ -78,8 +78,13 @@ class Pairing:
         self._calibration = calibration
         self._protocol = protocol
 
-    def pair(self, number: int, first: Side, audit: bool) -> PairRecord:
-        """Run the pair of a unit in which `first` starts first; judge it where it is audited."""
+    def pair(
+        self, number: int, first: Side, audit: bool, known: tuple[AuditComparison, ...] = ()
+    ) -> PairRecord:
+        """Run and judge the pair of a unit in which `first` starts first.
+
+        `known` are audits of earlier pairs: their reference arm serves for this one too.
+        """
         rng = self.draw(number, first)
         seed = rng.randrange(1, 1_000_000)
         baseline = replace(self._job.spec("timed", "baseline"), seed=seed)
@@ -95,12 +100,18 @@ class Pairing:
         )
         if result.pair is None:
             return PairRecord(pair=None, outcome=_why_no_pair(result, baseline, candidate))
-        record = self._record(result, baseline, audit)
+        record = self._record(result, baseline, audit, known)
         self._context.runs.discard(result.baseline)
         self._context.runs.discard(result.candidate)
         return record
 
-    def _record(self, result: PairResult, baseline: RunSpec, audit: bool) -> PairRecord:
+    def _record(
+        self,
+        result: PairResult,
+        baseline: RunSpec,
+        audit: bool,
+        known: tuple[AuditComparison, ...],
+    ) -> PairRecord:
         record = PairRecord(
             pair=result.pair,
             evidence=result.candidate.evidence,
@@ -113,10 +124,22 @@ class Pairing:
         )
         needs: tuple[Need, ...] = ("turns", "locked_files")
         if audit:
-            record = record.model_copy(update={"audits": self._redo(result, baseline)})
+            record = record.model_copy(update={"audits": self._redo(result, baseline, known)})
             needs = ("audit", *needs)
         verdict = judge(self.evidence(record, needs=needs))
         return record.model_copy(update={"verdict": verdict})
+
+    def _reference_arm(self, spec: RunSpec, redo: RunResult) -> dict[int, AuditComparison]:
+        """By rank, the last redone step with how far the policy's own 16 bit strays on it."""
+        arm = self._context.runs.execute(replace(spec, autocast="bfloat16", label="reference"))
+        strayed = _compare(arm, redo, spec.redo_steps)
+        self._context.runs.discard(arm)
+        return {c.rank: c.as_reference() for c in strayed}
+
+    def _wants_reference(self, evidence: tuple[RankEvidence, ...]) -> bool:
+        """A 16-bit candidate of a job in full precision."""
+        seen = any(step.autocast for rank in evidence for step in rank.steps)
+        return seen and self._job.lock.contract.precision == "fp32"
 
     def _locked_after(self, result: PairResult) -> dict[str, str]:
         """Hashes of the locked files as the candidate brought and left them."""
@@ -124,7 +147,9 @@ class Pairing:
         changed = dict.fromkeys(result.candidate.changed_files, "changed while running")
         return {name: changed.get(name, digest) for name, digest in hashes.items()}
 
-    def _redo(self, result: PairResult, baseline: RunSpec) -> tuple[AuditComparison, ...]:
+    def _redo(
+        self, result: PairResult, baseline: RunSpec, known: tuple[AuditComparison, ...]
+    ) -> tuple[AuditComparison, ...]:
         """The baseline's own run takes the audited steps with the candidate's state swapped in."""
         folder = Path(result.candidate.evidence_dir)
         spec = replace(
@@ -136,18 +161,13 @@ class Pairing:
         )
         redo = self._context.runs.execute(spec)
         comparisons = _compare(result.candidate, redo, result.audited_steps)
-        declared = self._job.lock.contract.precision
-        if declared == "fp32" and _under_autocast(result.candidate.evidence):
-            reference = self._context.runs.execute(
-                replace(spec, autocast="bfloat16", label="reference")
-            )
-            strayed = _compare(reference, redo, result.audited_steps)
-            by_place = {(c.step, c.rank): c for c in strayed}
+        if self._wants_reference(result.candidate.evidence):
+            arm = {c.rank: c for c in known if c.reference_grad_rel_err is not None}
+            if not arm:
+                arm = self._reference_arm(spec, redo)
             comparisons = tuple(
-                c.with_reference(by_place[c.step, c.rank]) if (c.step, c.rank) in by_place else c
-                for c in comparisons
+                c.judged_by(arm[c.rank]) if c.rank in arm else c for c in comparisons
             )
-            self._context.runs.discard(reference)
         self._context.runs.discard(redo)
         return comparisons
 
@@ -208,10 +228,6 @@ def _compare(
 def _cpu_s_per_step(run: RunResult) -> float | None:
     last = max((step.index for step in run.observation.steps), default=0)
     return (run.observation.cpu_s - run.startup_cpu_s) / last if last else None
-
-
-def _under_autocast(evidence: tuple[RankEvidence, ...]) -> bool:
-    return any(step.autocast for rank in evidence for step in rank.steps)
 
 
 def _why_no_pair(result: PairResult, baseline: RunSpec, candidate: RunSpec) -> Outcome:

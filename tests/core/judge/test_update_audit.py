@@ -60,14 +60,14 @@ def test_in_16_bit_the_reference_arm_says_how_far_an_honest_step_strays(referenc
     compared = audit(*tensors)
     if reference is not None:
         arm = audit(tensor("a", grad_error=reference), tensor("b", grad_error=reference))
-        compared = compared.with_reference(arm)
+        compared = compared.judged_by(arm.as_reference())
     verdict = clause(honest(audits=(compared,), candidate=autocast_steps()))
     assert verdict.kind == kind
 
 
 def test_the_reference_arm_does_not_loosen_full_precision():
     arm = audit(tensor("a", grad_error=0.05))
-    compared = audit(tensor("a", grad_error=2e-3)).with_reference(arm)
+    compared = audit(tensor("a", grad_error=2e-3)).judged_by(arm.as_reference())
     assert codes(clause(honest(audits=(compared,)))) == ["L216"]
 
 
