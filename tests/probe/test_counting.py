@@ -54,17 +54,17 @@ def test_regrouped_rows_and_a_loss_in_the_script_hash_the_same(
     assert {(s.micro_steps, s.autocast) for s in step} == {(1, "bfloat16")}
 
 
-def test_workers_several_optimizers_and_another_seed_leave_the_rows_as_they_are(
+def test_workers_and_several_optimizers_leave_the_rows_as_they_are(
     config: Make, reference: RankEvidence
 ):
-    evidence = clean(run_job(config(seed=5), "--loader", "1", "--opt", "two"))[0]
+    evidence = clean(run_job(config(), "--loader", "1", "--opt", "two"))[0]
     assert [data_of(s) for s in evidence.steps] == [data_of(s) for s in reference.steps]
     assert evidence.steps[0].learning_rates == (0.01, 0.005)
 
 
-def test_a_seed_moves_the_initial_weights(config: Make, reference: RankEvidence):
+def test_a_seed_moves_the_rows_and_the_initial_weights(config: Make, reference: RankEvidence):
     evidence = clean(run_job(config(seed=5, window_steps=1)))[0]
-    assert evidence.steps[0].inputs_hash == reference.steps[0].inputs_hash
+    assert evidence.steps[0].inputs_hash != reference.steps[0].inputs_hash
     assert evidence.steps[0].losses != reference.steps[0].losses
 
 

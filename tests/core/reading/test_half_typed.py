@@ -59,7 +59,7 @@ def test_a_half_typed_loop_header_makes_its_count_unknown_rather_than_wrong():
     assert accumulation is not None
     assert accumulation.value is None
     assert accumulation.unknown
-    assert _values(reading)["micro_batch"] == 2
+    assert _values(reading)["micro_batch"] == 1
 
 
 def test_a_broken_line_is_named_with_its_place():

@@ -44,7 +44,7 @@ def test_the_default_job_is_written_and_read_back_with_its_launch():
 def test_the_contract_holds_what_was_read():
     contract = propose_contract(JOB, LAUNCH, READING)
     assert contract.workload.model_dump() == {
-        "global_batch_rows": 8,
+        "global_batch_rows": 4,
         "seq_len_tokens": 512,
         "world_size": 2,
     }
@@ -68,12 +68,12 @@ def test_what_the_user_says_goes_before_what_was_read():
     assert (fact.given, fact.place) == (True, None)
     tokens = contract.fact("tokens_per_step")
     assert tokens is not None
-    assert tokens.value == 8 * 256
+    assert tokens.value == 4 * 256
 
 
-@pytest.mark.parametrize(("given", "rows"), [({}, None), ({"accumulation": 4}, 16)])
+@pytest.mark.parametrize(("given", "rows"), [({}, None), ({"accumulation": 4}, 8)])
 def test_a_factor_the_user_gives_completes_the_product(given: dict[str, int], rows: int | None):
-    text = DENSE.replace("GLOBAL_BATCH = 8", "GLOBAL_BATCH = int(input())")
+    text = DENSE.replace("GLOBAL_BATCH = 4", "GLOBAL_BATCH = int(input())")
     sources = MappingSources({"train.py": text})
     launch = parse_launch("torchrun --nproc-per-node 2 train.py")
     reading = read(sources, launch)

@@ -33,7 +33,7 @@ def test_it_holds_when_the_noise_is_below_the_floor_and_when_it_is_huge():
 
 
 def test_the_simulation_would_notice_a_protocol_that_promotes_too_easily():
-    lax = Protocol(alpha=0.1)
+    lax = PROTOCOL.model_copy(update={"alpha": 0.1})
     assert simulate_campaigns(Noise(sd=0.02), 4, lax, 20_000, seed=1).upper_bound() > 0.03
 
 
