@@ -7,9 +7,9 @@ import torch.nn.functional as F
 N_LAYER = 4
 N_HEAD = 8
 N_EMBD = 256
-N_EXPERT = 8
+N_EXPERT = 4
 TOP_K = 2
-EXPERT_HIDDEN = 512
+EXPERT_HIDDEN = 4 * N_EMBD
 
 
 class Attention(nn.Module):
