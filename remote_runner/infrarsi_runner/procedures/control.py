@@ -12,7 +12,7 @@ from infrarsi_runner.procedures.job import Job, require_completed
 from infrarsi_runner.running import Side, outcome_of
 
 MOST_UNITS = 2
-WITHIN_S = 180.0
+WITHIN_S = 300.0
 """A second unit makes every later confirmation shorter, where it is cheap: one unit alone asks of
 a gain to stand 26 standard errors above zero at the first look, two ask 12."""
 
