@@ -31,7 +31,7 @@ system-deps: ## Install the sandbox (bubblewrap) with apt-get, after saying so
 	elif [ "$$(id -u)" != 0 ]; then echo "Needs root: sudo apt-get install bubblewrap (without it the Landlock level is used)"; \
 	else echo "Installing bubblewrap with apt-get"; apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; fi
 
-demo: setup ## Make the dense example faster, for real, and commit the result (about 8 minutes)
+demo: setup ## Make the dense example faster, for real, and commit the result (7 to 12 minutes)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: setup node_modules/.installed lint types boundaries ## Lint, type-check and run every test (under 10 minutes)
