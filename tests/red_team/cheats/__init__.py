@@ -1,0 +1,1 @@
+"""Pairs whose after only looks faster, one file a family."""

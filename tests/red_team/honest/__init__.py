@@ -1,0 +1,1 @@
+"""Pairs whose after is an honest change, however suspicious it looks."""
