@@ -146,7 +146,9 @@ def main():
 
         if step % LOG_EVERY == 0:
             rate = BATCH_SIZE * GRAD_ACCUM * SEQ_LEN / elapsed
-            print(f"step {step} loss {total:.4f} {elapsed * 1e3:.1f} ms {rate:,.0f} tok/s", flush=True)
+            print(
+                f"step {step} loss {total:.4f} {elapsed * 1e3:.1f} ms {rate:,.0f} tok/s", flush=True
+            )
         if step > 0 and step % EVAL_EVERY == 0:
             print(f"step {step} val {evaluate(model, val_ids):.4f}", flush=True)
 
