@@ -48,8 +48,9 @@ types: setup ## basedpyright, strict
 boundaries: setup ## import-linter
 	$(BIN)/lint-imports --no-logo
 
-schemas: setup ## Write docs/schemas again from the code
+schemas: setup ## Write docs/schemas and docs/rules.md again from the code
 	$(BIN)/python -m infrarsi_server.cli.schemas docs/schemas
+	$(BIN)/python -m infrarsi.rules docs/rules.md
 	$(BIN)/python -m infrarsi_server.lsp.wire_types
 
 vsix: node_modules/.installed ## Package the VS Code extension into build/infrarsi.vsix

@@ -31,7 +31,7 @@ from infrarsi.reading.values import (
 )
 
 _MAX_DEPTH = 60
-_MAX_WORK = 40_000
+_MAX_WORK = 200_000
 
 
 class Evaluator:

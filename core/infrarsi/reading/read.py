@@ -1,4 +1,4 @@
-"""`read`: from a launch and its sources to facts, knobs, roles and problems. Never raises."""
+"""`read` and `follow`: from a launch and its sources to what they say. Neither ever raises."""
 
 import math
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from infrarsi.reading.optimization import (
     seed_fact,
     updates_fact,
 )
+from infrarsi.reading.program import Program
 from infrarsi.reading.project import Project
 from infrarsi.reading.reading import Problem, Reading
 from infrarsi.reading.roles import find_roles
@@ -37,19 +38,32 @@ def read(sources: Sources, launch: Launch, n_cpus: int = 1) -> Reading:
 
     Whatever cannot be understood is an unknown fact or a problem; no text makes it raise.
     """
+    return follow(sources, launch, n_cpus).reading
+
+
+def follow(sources: Sources, launch: Launch, n_cpus: int = 1) -> Program:
+    """The same, with the means to ask further."""
     if sources.text(launch.script) is None:
         what = f"The script {launch.script} is not there."
-        return Reading(problems=(Problem(what=what),))
+        return Program(sources, launch, Reading(problems=(Problem(what=what),)), None)
     try:
-        return _read(Project(sources, launch), n_cpus)
+        return _follow(sources, launch, n_cpus)
     except RecursionError:
         what = f"The code {launch.script} reaches is nested too deeply to be read."
-        return Reading(problems=(Problem(what=what),), files=(launch.script,))
+        reading = Reading(problems=(Problem(what=what),), files=(launch.script,))
+        return Program(sources, launch, reading, None)
 
 
-def _read(project: Project, n_cpus: int) -> Reading:
+def _follow(sources: Sources, launch: Launch, n_cpus: int) -> Program:
+    project = Project(sources, launch)
     evaluator = Evaluator(project)
     work = read_step_work(evaluator)
+    reading = _read(evaluator, work, n_cpus)
+    return Program(sources, launch, reading, (evaluator, work))
+
+
+def _read(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Reading:
+    project = evaluator.project
     values = dict(_values(evaluator, work))
     facts = tuple(_fact(evaluator, name, value) for name, value in values.items())
     facts = tuple(_with_cast_place(evaluator, fact) for fact in facts)

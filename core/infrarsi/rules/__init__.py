@@ -1,4 +1,4 @@
-"""Static rules: what an edit breaks, told from source alone. One file a rule.
+"""Static rules: what an edit breaks, told from source alone. One file a rule, one folder a family.
 
 A rule judges the change against the contract, never a file's style: an untouched baseline has no
 findings. What a rule cannot tell it leaves to a run. A rule's docstring is its help page.
@@ -9,55 +9,38 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 
 from infrarsi.contract import Lock, Violation
-from infrarsi.reading import Reading, Sources
-from infrarsi.rules import (
-    effective_batch,
-    locked_file,
-    low_precision_weights,
-    sequence_length,
-    world_size,
-)
+from infrarsi.reading import Program
+from infrarsi.rules import environment, loss, scope, timing, workload
 from infrarsi.rules.change import Change
 
 Rule = Callable[[Change], Iterator[Violation]]
 
 _LOGGER = logging.getLogger(__name__)
-_MODULES: tuple[ModuleType, ...] = (
-    effective_batch,
-    sequence_length,
-    low_precision_weights,
-    locked_file,
-    world_size,
-)
-RULES: dict[str, Rule] = {
-    effective_batch.CODE: effective_batch.find,
-    sequence_length.CODE: sequence_length.find,
-    low_precision_weights.CODE: low_precision_weights.find,
-    locked_file.CODE: locked_file.find,
-    world_size.CODE: world_size.find,
+_FAMILIES = (workload, loss, timing, scope, environment)
+_MODULES: dict[str, ModuleType] = {
+    module.CODE: module for family in _FAMILIES for module in family.MODULES
 }
+RULES: dict[str, Rule] = {code: module.find for code, module in _MODULES.items()}
 """Every static rule by its code."""
 
 
 def check_change(
     lock: Lock,
-    reading: Reading,
-    sources: Sources,
-    before: Reading | None = None,
+    now: Program,
+    was: Program | None = None,
     changed_files: Mapping[str, str] | None = None,
 ) -> tuple[Violation, ...]:
     """Hold the present sources against a lock.
 
     Args:
         lock: the frozen contract.
-        reading: the present sources, read with the present launch.
-        sources: the texts the reading was made from; fixes are computed on them.
-        before: the reading of the baseline, where there is one.
+        now: the present sources under the present launch.
+        was: the baseline, where there is one.
         changed_files: present SHA-256 by path for locked files, "" for one that is gone.
 
     A rule that fails costs one log line and its own findings only.
     """
-    return run_rules(RULES, Change(lock, reading, sources, before, changed_files))
+    return run_rules(RULES, Change(lock, now, was, changed_files))
 
 
 def run_rules(rules: Mapping[str, Rule], change: Change) -> tuple[Violation, ...]:
@@ -73,10 +56,7 @@ def run_rules(rules: Mapping[str, Rule], change: Change) -> tuple[Violation, ...
 
 def help_page(code: str) -> str:
     """The help page of a rule; KeyError where no static rule has that code."""
-    for module in _MODULES:
-        if code == module.CODE:
-            return (module.__doc__ or "").strip()
-    raise KeyError(code)
+    return (_MODULES[code].__doc__ or "").strip()
 
 
 __all__ = ["RULES", "Change", "Rule", "check_change", "help_page", "run_rules"]

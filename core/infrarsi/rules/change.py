@@ -7,7 +7,7 @@ from infrarsi.contract import Fact, Fix, Lock, TaskContract
 from infrarsi.edits import Edit
 from infrarsi.frozen import Scalar
 from infrarsi.place import Place
-from infrarsi.reading import Reading, Sources
+from infrarsi.reading import Program, Reading, Sources
 from infrarsi.reading.syntax import parse_source
 
 
@@ -15,14 +15,14 @@ from infrarsi.reading.syntax import parse_source
 class Change:
     """One state of the sources held against one lock.
 
-    `before` is the reading of the untouched baseline, where the caller has it. `file_hashes`
-    are the present SHA-256 of locked files, empty text where a file is gone.
+    `now` is what is there; `was` the untouched baseline, where the caller has it: rules that
+    compare are silent without it. `file_hashes` are the present SHA-256 of locked files, empty
+    text where a file is gone.
     """
 
     lock: Lock
-    reading: Reading
-    sources: Sources
-    before: Reading | None = None
+    now: Program
+    was: Program | None = None
     file_hashes: Mapping[str, str] | None = None
 
     @property
@@ -30,14 +30,30 @@ class Change:
         """The contract."""
         return self.lock.contract
 
+    @property
+    def reading(self) -> Reading:
+        """What was read of the present sources."""
+        return self.now.reading
+
+    @property
+    def sources(self) -> Sources:
+        """The present texts; fixes are computed on them."""
+        return self.now.sources
+
+    @property
+    def sides(self) -> tuple[Program, Program] | None:
+        """(now, was) where both can be followed and nothing is half typed; else None."""
+        if self.was is None or not self.was.is_followed or not self.now.is_followed:
+            return None
+        return None if self.now.is_half_typed else (self.now, self.was)
+
     def is_written(self, name: str) -> bool:
         """Whether a finding on this fact would stand while other lines are half typed.
 
         A number that was merely computed may be off for want of the line being typed; a literal
         that sets the fact is as the user wrote it.
         """
-        half_typed = any(problem.half_typed for problem in self.reading.problems)
-        return not half_typed or name in self.reading.bindings
+        return not self.now.is_half_typed or name in self.reading.bindings
 
     def fact(self, name: str) -> Fact:
         """The fact as read now; unknown where the reading has none of that name."""

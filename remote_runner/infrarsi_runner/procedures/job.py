@@ -11,8 +11,7 @@ from infrarsi.errors import JobFailed
 from infrarsi.knobs import Candidate, Space
 from infrarsi.launch import Launch
 from infrarsi.patches import patch_knobs
-from infrarsi.reading import read
-from infrarsi.reading.reading import Reading
+from infrarsi.reading import Program, Reading, follow
 from infrarsi.reading.sources import Sources
 from infrarsi.run import Mode
 from infrarsi.trial import Completed, Crashed, Outcome, OutOfMemory, TimedOut, Unstable
@@ -38,11 +37,16 @@ class Job:
     commit: str
     tree: Path
     sources: Sources
-    reading: Reading
+    program: Program
     space: Space
     python: str
     editable_roots: tuple[str, ...]
     memory_budget_bytes: int
+
+    @property
+    def reading(self) -> Reading:
+        """What was read of the baseline."""
+        return self.program.reading
 
     @property
     def launch(self) -> Launch:
@@ -90,15 +94,15 @@ def open_job(context: Context, lock: Lock, commit: str) -> Job:
     tree = context.trees.tree(commit)
     sources = context.trees.sources(tree)
     launch = lock.contract.launch
-    reading = read(sources, launch, n_cpus=N_CPUS)
+    program = follow(sources, launch, n_cpus=N_CPUS)
     patches, _ = patch_knobs(sources, launch)
     return Job(
         lock=lock,
         commit=commit,
         tree=tree,
         sources=sources,
-        reading=reading,
-        space=Space(knobs=(*reading.knobs, *patches)),
+        program=program,
+        space=Space(knobs=(*program.reading.knobs, *patches)),
         python=context.request.python,
         editable_roots=context.request.editable_roots,
         memory_budget_bytes=lock.contract.memory_limit_bytes

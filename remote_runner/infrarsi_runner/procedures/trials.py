@@ -6,7 +6,7 @@ from infrarsi.judge.evidence import JudgedEvidence
 from infrarsi.judge.judging import judge
 from infrarsi.knobs import Candidate
 from infrarsi.patches import Declined, materialise
-from infrarsi.reading import read
+from infrarsi.reading import follow
 from infrarsi.rules import check_change
 from infrarsi.trial import Completed, Crashed, Outcome, Rejected, Trial
 from infrarsi_runner.context import Context
@@ -37,8 +37,8 @@ def _outcome(context: Context, job: Job, number: int, candidate: Candidate) -> O
     tree = context.trees.candidate(job.commit, made.edits, f"trial-{number}")
     try:
         sources = context.trees.sources(tree)
-        reading = read(sources, made.launch, n_cpus=N_CPUS)
-        found = check_change(job.lock, reading, sources, before=job.reading)
+        now = follow(sources, made.launch, n_cpus=N_CPUS)
+        found = check_change(job.lock, now, job.program)
         errors = tuple(v for v in found if v.severity == "error")
         if errors:
             return Rejected(violations=errors)

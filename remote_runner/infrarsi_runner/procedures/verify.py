@@ -5,7 +5,7 @@ The verdict is on the contract; the gain stands beside it with an interval that 
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.judge.verdict import Verdict
-from infrarsi.reading import read
+from infrarsi.reading import follow
 from infrarsi.rules import check_change
 from infrarsi.wire.messages import Plan, Planned
 from infrarsi.wire.results import Speedup, VerifyResult
@@ -55,8 +55,8 @@ def verify(context: Context) -> VerifyResult:
 
 def _static(context: Context, job: Job, frozen: FrozenCandidate) -> Verdict:
     sources = context.trees.sources(frozen.tree)
-    reading = read(sources, frozen.launch, n_cpus=N_CPUS)
-    found = check_change(job.lock, reading, sources, before=job.reading)
+    now = follow(sources, frozen.launch, n_cpus=N_CPUS)
+    found = check_change(job.lock, now, job.program)
     certain = any(v.severity == "error" for v in found)
     return Verdict(kind="rejected" if certain else "accepted", violations=found)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
 from infrarsi.errors import InfraRSIError
 from infrarsi.launch import Launch, parse_launch
-from infrarsi.reading import Reading, Sources, read
+from infrarsi.reading import Program, Sources, follow
 from infrarsi.rules import check_change
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
 from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
@@ -52,15 +52,15 @@ def _analyse_job(
 ) -> JobAnalysis:
     job = config.jobs.get(lock.contract.job)
     launch = lock.contract.launch if job is None else parse_launch(job.launch)
-    reading = read(sources, launch, n_cpus=os.cpu_count() or 1)
-    baseline = _read_baseline(root, lock.baseline_commit, lock.contract.launch.model_dump_json())
-    violations = check_change(lock, reading, sources, baseline, hashes)
-    return JobAnalysis(lock=lock, reading=reading, violations=violations)
+    now = follow(sources, launch, n_cpus=os.cpu_count() or 1)
+    was = _follow_baseline(root, lock.baseline_commit, lock.contract.launch.model_dump_json())
+    violations = check_change(lock, now, was, hashes)
+    return JobAnalysis(lock=lock, reading=now.reading, violations=violations)
 
 
 @functools.lru_cache(maxsize=32)
-def _read_baseline(root: Path, commit: str, launch_json: str) -> Reading | None:
-    """The reading of the baseline commit, which never changes; None where it is not there."""
+def _follow_baseline(root: Path, commit: str, launch_json: str) -> Program | None:
+    """The sources of the baseline commit, which never changes; None where it is not there."""
     try:
         repository = find_repository(root)
         if repository is None:
@@ -69,7 +69,7 @@ def _read_baseline(root: Path, commit: str, launch_json: str) -> Reading | None:
     except InfraRSIError:
         return None
     launch = Launch.model_validate_json(launch_json)
-    return read(sources, launch, n_cpus=os.cpu_count() or 1) if sources.paths() else None
+    return follow(sources, launch, n_cpus=os.cpu_count() or 1) if sources.paths() else None
 
 
 def _locked_hashes(

@@ -8,7 +8,7 @@ from infrarsi.contract import Lock
 from infrarsi.errors import UsageError
 from infrarsi.frozen import Frozen
 from infrarsi.launch import Launch
-from infrarsi.reading import Reading, Sources, read
+from infrarsi.reading import Program, Sources, follow
 from infrarsi.report.findings import Finding, findings, problem_text
 from infrarsi.rules import check_change
 from infrarsi_server.operations.contracting import Sides
@@ -52,7 +52,7 @@ def check_workspace(project: Project, name: str | None) -> CheckResult:
 
 def check_sides(sides: Sides) -> CheckResult:
     """Hold one folder against the contract of another."""
-    before = _read(sides.before, sides.lock.contract.launch)
+    before = _follow(sides.before, sides.lock.contract.launch)
     return _check(sides.lock, sides.after.root, sides.after, sides.after_launch, before)
 
 
@@ -62,24 +62,24 @@ def check_locked(project: Project, lock: Lock) -> CheckResult:
     repository = find_repository(project.root)
     if repository is not None:
         baseline = CommitSources(repository, lock.baseline_commit)
-        before = _read(baseline, lock.contract.launch) if baseline.paths() else None
+        before = _follow(baseline, lock.contract.launch) if baseline.paths() else None
     return _check(lock, project.root, project.sources, project.launch(lock), before)
 
 
 def _check(
-    lock: Lock, root: Path, sources: Sources, launch: Launch, before: Reading | None
+    lock: Lock, root: Path, sources: Sources, launch: Launch, before: Program | None
 ) -> CheckResult:
     if sources.text(launch.script) is None:
         raise UsageError(
             f"The script {launch.script} of job `{lock.contract.job}` is not in {root}.",
             "Put it back, or mend `launch` in infrarsi.toml.",
         )
-    reading = _read(sources, launch)
-    violations = check_change(lock, reading, sources, before, present_hashes(root, lock))
+    now = _follow(sources, launch)
+    violations = check_change(lock, now, before, present_hashes(root, lock))
     return CheckResult(
         job=lock.contract.job,
         violations=findings(violations),
-        problems=tuple(problem_text(problem) for problem in reading.problems),
+        problems=tuple(problem_text(problem) for problem in now.reading.problems),
     )
 
 
@@ -91,8 +91,8 @@ def present_hashes(root: Path, lock: Lock) -> Mapping[str, str]:
     }
 
 
-def _read(sources: Sources, launch: Launch) -> Reading:
-    return read(sources, launch, n_cpus=os.cpu_count() or 1)
+def _follow(sources: Sources, launch: Launch) -> Program:
+    return follow(sources, launch, n_cpus=os.cpu_count() or 1)
 
 
 def _joined(results: list[CheckResult]) -> CheckResult:

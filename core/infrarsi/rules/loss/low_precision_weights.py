@@ -21,7 +21,7 @@ _WORDS = {"bf16": "bfloat16", "fp16": "float16"}
 def find(change: Change) -> Iterator[Violation]:
     """An error for a cast that is new and certain, a warning for one that may happen."""
     fact, agreed = change.fact("parameters"), change.agreed("parameters")
-    baseline = change.before.fact("parameters") if change.before is not None else None
+    baseline = change.was.reading.fact("parameters") if change.was is not None else None
     held = agreed.value or (baseline.value if baseline is not None else None) or "fp32"
     if held != "fp32" or fact.place is None:
         return
