@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types boundaries vsix bench-probe system-deps schemas clean
+.PHONY: help setup demo test lint types boundaries vsix bench-probe bench-example-structure system-deps schemas clean
 
 help: ## Print the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-24s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Create .venv with the locked versions and InfraRSI itself
 
@@ -31,7 +31,7 @@ system-deps: ## Install the sandbox (bubblewrap) with apt-get, after saying so
 	elif [ "$$(id -u)" != 0 ]; then echo "Needs root: sudo apt-get install bubblewrap (without it the Landlock level is used)"; \
 	else echo "Installing bubblewrap with apt-get"; apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap >/dev/null; fi
 
-demo: setup ## Make the dense example faster, for real, and commit the result (7 to 12 minutes)
+demo: setup ## Make the dense example faster, for real, and commit the result (7 minutes on two idle cores)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: setup node_modules/.installed lint types boundaries ## Lint, type-check and run every test (under 10 minutes)
@@ -58,6 +58,9 @@ vsix: node_modules/.installed ## Package the VS Code extension into build/infrar
 
 bench-probe: setup ## What the probe costs: build/bench/probe.json
 	$(BIN)/python benchmarks/bench_probe.py
+
+bench-example-structure: setup ## What attention and its mask are worth in the examples (8 minutes)
+	$(BIN)/python benchmarks/example_structure.py
 
 clean: ## Remove what the build made; the environment stays
 	rm -rf build dist node_modules .ruff_cache .pytest_cache .hypothesis

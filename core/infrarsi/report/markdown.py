@@ -19,6 +19,8 @@ _VERDICTS = {
     "no_gain": "no gain",
 }
 _BEYOND_USE = 99.0
+_REUSED_S = 1.0
+"""A doctor that took less than this took over what an earlier one measured."""
 """Gains above 100x are not worth naming as resolvable."""
 
 
@@ -146,7 +148,9 @@ def _promotion(promoted: ReportedPromotion) -> Iterator[str]:
     yield from _changes(promoted)
     if promoted.checks:
         yield ""
-        yield f"Checked: {', '.join(one_line(check) for check in promoted.checks)}."
+        yield "Checked:"
+        yield ""
+        yield from (f"- {one_line(check)}" for check in promoted.checks)
 
 
 def _changes(promoted: ReportedPromotion) -> Iterator[str]:
@@ -212,7 +216,8 @@ def _cost(cost: Cost) -> Iterator[str]:
     yield "## Cost"
     yield ""
     yield f"- total: {format_seconds(cost.total_s)}"
-    yield f"- doctor: {format_seconds(cost.doctor_s)}"
+    reused = "an earlier calibration was used" if cost.doctor_s < _REUSED_S else None
+    yield f"- doctor: {reused or format_seconds(cost.doctor_s)}"
     yield f"- {cost.n_trials} trials: {format_seconds(cost.trials_s)}"
     yield (
         f"- of which {cost.n_failed} failed ({cost.n_oom} out of memory): "
