@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import norm
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
-from infrarsi.stats.boundaries import INTERVAL_LEVEL, Boundaries, boundaries
+from infrarsi.stats.boundaries import INTERVAL_LEVEL, boundaries
+from infrarsi.stats.look_rule import LookResult, apply_rule
 from infrarsi.stats.noise import NoiseModel
 from infrarsi.stats.statistic import at_look
-
-_HOPELESS = 0.05
 
 
 class Ratio(Frozen):
@@ -62,42 +60,30 @@ def decide(log_ratios: Sequence[float], noise: NoiseModel, protocol: Protocol) -
     n = plan.looks[k]
     units = np.asarray([log_ratios[:n]], dtype=np.float64)
     seen = at_look(units, n, np.array([noise.sum_squares]), noise.n_aa, noise.floor_sd)
-    mean, error = float(seen.mean[0]), float(seen.error[0])
-    target = math.log1p(protocol.min_gain_frac)
-    if not math.isfinite(error):
-        return Decision(kind=_unknown(k, plan), n_units=n)
-    half = plan.interval[k] * error
-    speedup = Ratio(ratio=math.exp(mean), low=_exp(mean - half), high=_exp(mean + half))
+    found = apply_rule(seen, math.log1p(protocol.min_gain_frac), k, plan)
     return Decision(
-        kind=_kind(mean, error, target, k, plan),
+        kind=_kind(found, is_last=k == len(plan.looks) - 1),
         n_units=n,
-        speedup=speedup,
-        gain_excluded=mean + half < target,
+        speedup=_speedup(float(seen.mean[0]), float(seen.error[0]), plan.interval[k]),
+        gain_excluded=bool(found.gain_excluded[0]),
     )
 
 
 def _kind(
-    mean: float, error: float, target: float, k: int, plan: Boundaries
+    found: LookResult, *, is_last: bool
 ) -> Literal["promote", "continue", "futile", "not_resolved"]:
-    if mean - target > plan.promote[k] * error:
+    if found.promote[0]:
         return "promote"
-    if mean + plan.interval[k] * error < target:
+    if found.futile[0]:
         return "futile"
-    if k == len(plan.looks) - 1:
-        return "not_resolved"
-    return "futile" if _chance(mean, error, target, k, plan) < _HOPELESS else "continue"
+    return "not_resolved" if is_last else "continue"
 
 
-def _chance(mean: float, error: float, target: float, k: int, plan: Boundaries) -> float:
-    """Predictive probability of crossing at the last look, the units seen being typical."""
-    n, last = plan.looks[k], plan.looks[-1]
-    needed = target + plan.promote[-1] * error * math.sqrt(n / last)
-    spread = error * math.sqrt((last - n) / last)
-    return float(norm.sf((needed - mean) / spread))
-
-
-def _unknown(k: int, plan: Boundaries) -> Literal["continue", "not_resolved"]:
-    return "not_resolved" if k == len(plan.looks) - 1 else "continue"
+def _speedup(mean: float, error: float, width: float) -> Ratio | None:
+    if not math.isfinite(error):
+        return None
+    half = width * error
+    return Ratio(ratio=math.exp(mean), low=_exp(mean - half), high=_exp(mean + half))
 
 
 def _exp(x: float) -> float:

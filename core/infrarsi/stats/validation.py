@@ -11,10 +11,7 @@ import numpy as np
 from scipy.stats import beta
 
 from infrarsi.contract.contract import Protocol
-from infrarsi.stats.boundaries import boundaries
-from infrarsi.stats.noise import FLOOR_SD
-from infrarsi.stats.simulation import Noise
-from infrarsi.stats.statistic import at_look
+from infrarsi.stats.campaigns import NoiseSource, units_to_promote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,25 +34,22 @@ class FalsePromotions:
 
 
 def simulate_campaigns(
-    noise: Noise, n_aa: int, protocol: Protocol, n_campaigns: int, seed: int
+    noise: NoiseSource, n_aa: int, protocol: Protocol, n_campaigns: int, seed: int
 ) -> FalsePromotions:
     """Run campaigns whose finalists gain exactly `min_gain_frac`.
 
     Args:
-        noise: what units are drawn from; with `recorded` A/A units theirs are resampled.
+        noise: what units are drawn from.
         n_aa: A/A units each campaign measured before.
         protocol: looks, alpha, finalists.
         n_campaigns: at least 20,000 for a bound near 1 %.
         seed: another than the boundaries' own by construction of the streams.
     """
     rng = np.random.default_rng([seed, n_aa, n_campaigns])
-    plan = boundaries(protocol, n_aa)
     target = math.log1p(protocol.min_gain_frac)
     control = noise.control(rng, n_campaigns, n_aa)
     promoted = np.zeros(n_campaigns, dtype=bool)
     for _ in range(protocol.max_finalists):
-        units = target + noise.confirmation(rng, n_campaigns, plan.looks[-1])
-        for n, bound in zip(plan.looks, plan.promote, strict=True):
-            seen = at_look(units, n, control, n_aa, FLOOR_SD)
-            promoted |= seen.t(target) > bound
+        units = target + noise.confirmation(rng, n_campaigns, max(protocol.looks))
+        promoted |= units_to_promote(units, control, n_aa, protocol) > 0
     return FalsePromotions(n_false=int(promoted.sum()), n_campaigns=n_campaigns)

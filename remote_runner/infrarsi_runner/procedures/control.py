@@ -31,9 +31,13 @@ class ControlPair(Frozen):
 
 def n_control_units(protocol: Protocol, step_time_s: float) -> int:
     """How many units doctor measures: by what they cost, never by what they show."""
+    return max(1, min(MOST_UNITS, int(WITHIN_S / unit_cost_s(protocol, step_time_s))))
+
+
+def unit_cost_s(protocol: Protocol, step_time_s: float) -> float:
+    """What a control unit takes, about, s of wall clock."""
     steps = 2 * protocol.turn_pairs * (protocol.steps_per_turn + 1) + 4
-    unit_s = 2 * (steps * step_time_s + START_S)
-    return max(1, min(MOST_UNITS, int(WITHIN_S / unit_s)))
+    return 2 * (steps * step_time_s + START_S)
 
 
 def control_units(

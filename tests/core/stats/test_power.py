@@ -6,7 +6,8 @@ import pytest
 from infrarsi.contract.contract import Protocol
 from infrarsi.stats.confirmation import decide
 from infrarsi.stats.noise import fit_noise
-from infrarsi.stats.power import resolvable
+from infrarsi.stats.power import promotion_chances, resolvable, smallest_gain
+from infrarsi.stats.recorded import RecordedNoise
 from infrarsi.stats.simulation import Noise
 
 PROTOCOL = Protocol()
@@ -42,3 +43,28 @@ def test_the_spread_has_a_floor_and_counts_a_bias_as_noise():
     assert fit_noise([0.0001, -0.0001]).sd == pytest.approx(0.003)
     assert fit_noise([0.05, 0.05]).sd == pytest.approx(0.05)
     assert fit_noise([]).sd is None
+
+
+SOURCE = RecordedNoise(pairs=tuple(0.05 + 0.015 * np.random.default_rng(0).standard_normal(40)))
+
+
+def test_the_power_curve_rises_with_the_gain_and_with_the_units():
+    gains = (0.0, 0.02, 0.05, 0.1, 0.2)
+    few = promotion_chances(SOURCE, 2, PROTOCOL, 4, gains, n_campaigns=4000)
+    many = promotion_chances(SOURCE, 2, PROTOCOL, 8, gains, n_campaigns=4000)
+    assert list(few) == sorted(few)
+    assert few[0] <= 0.005
+    assert many[2] > few[2] + 0.05
+    assert many[-1] > 0.95
+
+
+def test_below_the_first_look_no_gain_is_confirmed():
+    assert promotion_chances(SOURCE, 2, PROTOCOL, 1, (1.0,), n_campaigns=100) == (0.0,)
+    assert smallest_gain(SOURCE, 2, PROTOCOL, 1, 0.9, n_campaigns=100) is None
+
+
+def test_the_smallest_gain_is_confirmed_with_the_power_asked_for():
+    gain = smallest_gain(SOURCE, 2, PROTOCOL, 8, 0.9, n_campaigns=4000)
+    at, below = promotion_chances(SOURCE, 2, PROTOCOL, 8, (gain, 0.8 * gain), n_campaigns=4000)
+    assert at == pytest.approx(0.9, abs=0.005)
+    assert below < 0.85
