@@ -12,13 +12,16 @@ Setting = dict[str, Scalar]
 class Binding(Frozen):
     """How a knob's value reaches the job.
 
-    `carrier` says what is changed: a module constant or an argparse default (edits to `file`),
+    `carrier` says what is changed: a module constant or an argparse default (edits to `file`), a
+    value of a YAML, TOML or JSON file (`name` is its dotted path there, `file` is edited),
     a script argument or an environment variable (the launch). `name` is the constant's name,
     the flag with its dashes or the variable. With `quotient_of` the written value is
     `quotient_of // value`, the way accumulation follows a micro-batch when both are spelled out.
     """
 
-    carrier: Literal["constant", "argument_default", "argument", "environment"]
+    carrier: Literal[
+        "constant", "argument_default", "argument", "environment", "yaml", "toml", "json"
+    ]
     name: str
     file: str | None = None
     place: Place | None = None

@@ -25,7 +25,16 @@ class Origin:
     Where a script argument is given on the launch line, `place` is None.
     """
 
-    carrier: Literal["constant", "argument_default", "argument", "environment", "launcher"]
+    carrier: Literal[
+        "constant",
+        "argument_default",
+        "argument",
+        "environment",
+        "launcher",
+        "yaml",
+        "toml",
+        "json",
+    ]
     name: str
     value: Scalar | None
     file: str | None = None
