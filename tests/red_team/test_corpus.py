@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from infrarsi.contract.catalogue import CATALOGUE
 
+from infrarsi.contract.catalogue import CATALOGUE
 from red_team.case import BASES, FAMILIES, Case, materialise
 from red_team.corpus import CASES, CHEATS, HONEST, by_name
 
