@@ -49,6 +49,7 @@ class Evaluator:
         self._work = 0
         self.calling: list[Scope] = []
         self.importing: list[tuple[str, str]] = []
+        self.holding: set[tuple[Scope, str]] = set()
         self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
 
     def frame(self, scope: Scope) -> Frame:

@@ -151,9 +151,11 @@ class _Explorer:
 
     def _size(self, node: ast.expr, frame: Frame) -> None:
         rows, length = _dimensions(node)
+        rows = None if rows is not None and _is_rest(rows) else rows
         sized = rows is None or self._is_size(rows, frame)
         if rows is not None and sized:
-            self._keep(self.found.rows, len(self.found.rows), rows, frame)
+            surest = 0 if length is not None else len(self.found.rows)
+            self._keep(self.found.rows, surest, rows, frame)
         if length is not None and sized and self._is_size(length, frame):
             position = 0 if rows is not None else len(self.found.lengths)
             self._keep(self.found.lengths, position, length, frame)
@@ -207,6 +209,11 @@ def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
             return None, _slice_length(cut)
         case _:
             return None, None
+
+
+def _is_rest(node: ast.expr) -> bool:
+    """Whether a dimension is what is left over: `-1`."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
 def _drawn(size: ast.expr | None) -> tuple[ast.expr | None, ast.expr | None]:

@@ -157,7 +157,7 @@ def member(evaluator: "Evaluator", instance: Instance, name: str) -> Value:
             return evaluator.fold(events, _method_frame(evaluator, instance, method), None)
     if name in scope.events:
         held = evaluator.fold(scope.events[name], Frame(scope, instance.of.closure), None)
-        return _asmember(evaluator, instance, held)
+        return _asmember(evaluator, instance, _field_default(evaluator, held))
     return _inherited(evaluator, instance, name)
 
 
@@ -170,6 +170,22 @@ def _asmember(evaluator: "Evaluator", instance: Instance, held: Value) -> Value:
     if any(ast.unparse(decorator).endswith("property") for decorator in decorators):
         return calls.returned(evaluator, Frame(held.scope, instance.of.closure, {}, instance))
     return bound
+
+
+def _field_default(evaluator: "Evaluator", held: Value) -> Value:
+    """What `dataclasses.field(default=...)` or `field(default_factory=...)` gives."""
+    if not isinstance(held, Made) or held.callee not in {"dataclasses.field", "pydantic.Field"}:
+        return held
+    for keyword in held.call.keywords:
+        if keyword.arg == "default":
+            return evaluator.named(keyword.value, held.frame, keyword.arg)
+        if keyword.arg == "default_factory":
+            factory = evaluator.value(keyword.value, held.frame)
+            if isinstance(factory, ClassValue):
+                return Instance(factory)
+            if isinstance(factory, FunctionValue):
+                return calls.returned(evaluator, Frame(factory.scope, factory.closure, {}))
+    return held
 
 
 def _inherited(evaluator: "Evaluator", instance: Instance, name: str) -> Value:
@@ -188,20 +204,33 @@ def _set_outside(evaluator: "Evaluator", instance: Instance, name: str) -> Value
     writes = [
         (scope, path)
         for scope, path in evaluator.project.attribute_writes.get(name, [])
-        if path.count(".") == 1 and not path.startswith("self.") and instance.call is not None
+        if not path.startswith("self.") and instance.call is not None
     ]
-    holders = [
-        (scope, path)
-        for scope, path in writes
-        if same_value(evaluator.name(path.partition(".")[0], evaluator.frame(scope)), instance)
-    ]
+    holders = [(s, path) for s, path in writes if _holds(evaluator, s, path, instance)]
     if len(holders) > 2:
         return Unknown(f"`{name}` is set in several places")
-    holders.sort(key=lambda held: not _returns(held[0], held[1].partition(".")[0]))
+    holders.sort(
+        key=lambda held: (held[1].count("."), not _returns(held[0], held[1].partition(".")[0]))
+    )
     value: Value | None = None
     for scope, path in holders:
         value = evaluator.fold(scope.events[path], evaluator.frame(scope), None, initial=value)
     return value
+
+
+def _holds(evaluator: "Evaluator", scope: Scope, path: str, instance: Instance) -> bool:
+    """Whether what stands before the last dot of a written path is the object."""
+    root, *between = path.split(".")[:-1]
+    if (scope, path) in evaluator.holding:
+        return False
+    evaluator.holding.add((scope, path))
+    try:
+        value = evaluator.name(root, evaluator.frame(scope))
+        for name in between:
+            value = attribute(evaluator, value, name)
+        return same_value(value, instance)
+    finally:
+        evaluator.holding.discard((scope, path))
 
 
 def _returns(scope: Scope, name: str) -> bool:
@@ -218,6 +247,13 @@ def _field(evaluator: "Evaluator", instance: Instance, name: str) -> Value | Non
     for keyword in call.keywords:
         if keyword.arg == name:
             return evaluator.named(keyword.value, frame, name)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            unpacked = evaluator.value(keyword.value, frame)
+            if not isinstance(unpacked, Record):
+                return Unknown(f"`{name}` may be given by what is unpacked into its class")
+            if name in unpacked.fields:
+                return unpacked.fields[name]
     fields = [
         field
         for field, events in scope.events.items()
