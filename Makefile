@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types boundaries vsix bench-probe bench-example-structure system-deps schemas clean
+.PHONY: help setup demo test lint types boundaries vsix bench-probe bench-example-structure bench-noise bench-check system-deps schemas clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-24s %s\n", $$1, $$2}'
@@ -61,6 +61,12 @@ bench-probe: setup ## What the probe costs: build/bench/probe.json
 
 bench-example-structure: setup ## What attention and its mask are worth in the examples (8 minutes)
 	$(BIN)/python benchmarks/example_structure.py
+
+bench-noise: setup ## A/A pairs on this machine, and the promotion protocol under them (8 minutes; goes on)
+	$(BIN)/python benchmarks/bench_noise.py
+
+bench-check: setup ## From a keystroke to violations in 2000 lines: build/bench/check.json
+	$(BIN)/python benchmarks/bench_check.py
 
 clean: ## Remove what the build made; the environment stays
 	rm -rf build dist node_modules .ruff_cache .pytest_cache .hypothesis
