@@ -4,6 +4,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from infrarsi.reading import objects
+from infrarsi.reading.comprehensions import quantified
 from infrarsi.reading.externals import call_external
 from infrarsi.reading.frames import Argument, Frame, bind_arguments
 from infrarsi.reading.options import Option, convert, given_texts, given_value, is_namespace
@@ -126,6 +127,12 @@ def argument_of(
     return (bound or {}).get(name)
 
 
+def unpacks(call: ast.Call) -> bool:
+    """Whether `*` or `**` hides arguments of a call."""
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return starred or any(keyword.arg is None for keyword in call.keywords)
+
+
 def arguments_record(evaluator: "Evaluator") -> Record:
     """What `parse_args()` gives under this launch."""
     given = given_texts(evaluator.options, evaluator.launch.args)
@@ -177,6 +184,10 @@ def _set_default(evaluator: "Evaluator", dest: str) -> ast.expr | None:
 
 
 def _library_call(evaluator: "Evaluator", name: str, node: ast.Call, frame: Frame) -> Value:
+    if name in {"builtins.all", "builtins.any"}:
+        truth = quantified(evaluator, name.rpartition(".")[2], node, frame)
+        if truth is not None:
+            return truth
     plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
     if plain and not objects.is_wrapper(name):
         args = tuple(evaluator.value(argument, frame) for argument in node.args)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from infrarsi.reading.calls import argument_of
 from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.growth import additions
 from infrarsi.reading.objects import is_wrapper
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Event, Scope, dotted
@@ -156,7 +157,14 @@ class _Tracer:
                 elif self.training.holds(around, event.node):
                     yield event, around
             if events:
+                yield from self._added(name, around)
                 return
+
+    def _added(self, name: str, scope: Scope) -> Iterator[tuple[Event, Scope]]:
+        """What is put into a list of that name within the step."""
+        for node, element in additions(self.evaluator.project, scope, name):
+            if self.training.holds(scope, node) and isinstance(node, ast.Call):
+                yield Event(name, "assign", element, (0, 0), element), scope
 
     def _arguments(self, name: str, function: Scope) -> Iterator[tuple[Event, Scope]]:
         for site in self.evaluator.call_sites(function):

@@ -16,6 +16,7 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import Fetching, Size, argument_named, explore_fetches
 from infrarsi.reading.flow import Fetch, Flow, trace_flow
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
 from infrarsi.reading.training import Loop, Training, find_training
 from infrarsi.reading.values import Known, Many, Origin, Unknown, Value, merge_origins
@@ -231,6 +232,9 @@ def _part(evaluator: Evaluator, training: Training) -> Value | None:
 def _sequence_length(
     evaluator: Evaluator, node: ast.Name, frame: Frame, fetching: Fetching
 ) -> Value | None:
+    grown = grown_length(evaluator, node.id, frame)
+    if grown is not None:
+        return grown
     value = evaluator.value(node, frame)
     if isinstance(value, Many):
         return Known(len(value.items))
