@@ -47,7 +47,7 @@ class _Replace(ast.NodeTransformer):
     def __init__(self, target: str, item: Known) -> None:
         self.target, self.item = target, item
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         """The running variable's value in its place."""
         if node.id != self.target:
             return node

@@ -50,7 +50,25 @@ def precision_fact(evaluator: Evaluator, work: StepWork, parameters: Value) -> V
                 return found
         elif not isinstance(value, Made) and _mentions_autocast(evaluator):
             unclear = Unknown("whether autocast is on depends on a condition that is not known")
-    return unclear or _library_precision(evaluator) or parameters
+    return unclear or _library_precision(evaluator) or sharded_precision(evaluator) or parameters
+
+
+def sharded_precision(evaluator: Evaluator) -> Value | None:
+    """The format FSDP computes in by its mixed-precision policy; None where none is made."""
+    for constructor in ("MixedPrecisionPolicy", "MixedPrecision"):
+        for site in evaluator.project.calls_by_name.get(constructor, []):
+            given = argument_named(site.call, "param_dtype", 0)
+            frame = evaluator.frame(site.scope)
+            holds = evaluator.hold(guards_around(site.scope, site.call), frame)
+            if given is None or holds is False:
+                continue
+            value = evaluator.value(given, frame)
+            if isinstance(value, Known) and value.value is None:
+                continue
+            if holds is None or not isinstance(value, Symbol) or value.name not in _FORMATS:
+                return Unknown(f"the format of {constructor} is not known")
+            return Known(_FORMATS[value.name], (), site.scope.source.place(site.call))
+    return None
 
 
 def _library_precision(evaluator: Evaluator) -> Value | None:

@@ -1,16 +1,15 @@
-"""Facts on how weights are updated: optimizer, its numbers, clipping, seed, number of updates."""
+"""Facts on how weights are updated: optimizer, its numbers, clipping, seed."""
 
 import ast
 from collections.abc import Iterator
 
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
-from infrarsi.reading.operators import binary
 from infrarsi.reading.roles import CLIP_CALLS
 from infrarsi.reading.scopes import guards_around
-from infrarsi.reading.training import Loop, Training
+from infrarsi.reading.training import Training
 from infrarsi.reading.values import Known, Made, Many, Record, Symbol, Unknown, Value
-from infrarsi.reading.workload import StepWork, spelled
+from infrarsi.reading.workload import spelled
 
 _OPTIMIZERS = {
     "AdamW",
@@ -96,7 +95,9 @@ def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
         frame = evaluator.frame(site.scope)
         if evaluator.hold(guards_around(site.scope, site.call), frame) is False:
             continue
+        wrapped = site.name == "clip_gradients"
         for name, position in (("max_norm", 1), ("clip_val", None), ("clip_value", 1)):
+            position = None if wrapped else position
             norm = argument_named(site.call, name, position)
             if norm is not None:
                 return evaluator.named(norm, frame, name)
@@ -114,19 +115,6 @@ def seed_fact(evaluator: Evaluator) -> Value:
             if site.call.args and not generator and not device:
                 return evaluator.named(site.call.args[0], evaluator.frame(site.scope), "seed")
     return Unknown("the script sets no seed for torch")
-
-
-def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
-    """How many optimizer steps a whole run takes."""
-    training = work.training
-    if training is None or training.update is None:
-        return Unknown("no loop around an optimizer step was found")
-    passes = _passes(evaluator, training.update)
-    if passes is None:
-        passes = spelled(evaluator, "updates") or Unknown("how many passes is not written out")
-    if training.inner or isinstance(work.accumulation, Unknown) or not training.conditions:
-        return passes
-    return binary(ast.FloorDiv(), passes, work.accumulation)
 
 
 def _is_optimizer(callee: str) -> bool:
@@ -166,35 +154,3 @@ def _in_groups(evaluator: Evaluator, made: Made, argument: str) -> Value | None:
 
 def _fields(value: Value) -> dict[str, Value]:
     return dict(value.fields) if isinstance(value, Record) else {}
-
-
-def _passes(evaluator: Evaluator, loop: Loop) -> Value | None:
-    node, frame = loop.node, evaluator.frame(loop.scope)
-    if isinstance(node, ast.While):
-        bound = _while_bound(node)
-        return evaluator.named(bound, frame, "updates") if bound is not None else None
-    match node.iter:
-        case ast.Call(func=ast.Name(id="range"), args=[last]):
-            return evaluator.named(last, frame, "updates")
-        case ast.Call(func=ast.Name(id="range"), args=[first, last]):
-            return binary(
-                ast.Sub(),
-                evaluator.named(last, frame, "updates"),
-                evaluator.value(first, frame),
-            )
-        case _:
-            return None
-
-
-def _while_bound(node: ast.While) -> ast.expr | None:
-    """The `n` of `while step < n` and of `while True: ... if step > n: break`."""
-    tests = [node.test]
-    tests += [
-        inner.test
-        for inner in node.body
-        if isinstance(inner, ast.If) and any(isinstance(s, ast.Break) for s in inner.body)
-    ]
-    for test in tests:
-        if isinstance(test, ast.Compare) and len(test.comparators) == 1:
-            return test.comparators[0]
-    return None

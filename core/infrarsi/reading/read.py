@@ -10,13 +10,13 @@ from infrarsi.launch import Launch
 from infrarsi.place import Place
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.find_knobs import find_knobs
+from infrarsi.reading.horizon import updates_fact
 from infrarsi.reading.numerics import loss_fact, parameters_fact, precision_fact
 from infrarsi.reading.optimization import (
     clip_fact,
     find_optimizers,
     optimizer_facts,
     seed_fact,
-    updates_fact,
 )
 from infrarsi.reading.program import Program
 from infrarsi.reading.project import Project
@@ -130,7 +130,9 @@ def _fact(evaluator: Evaluator, name: str, value: Value) -> Fact:
         return Fact(name=name, value=scalar, place=_place(value))
     reason = value.reason if isinstance(value, Unknown) else "it is no plain number or text"
     named = spelled(evaluator, name)
-    return Fact(name=name, unknown=reason, guess=_scalar(named) if named is not None else None)
+    guess = _scalar(named) if named is not None else None
+    derived = isinstance(guess, int) and guess < 0
+    return Fact(name=name, unknown=reason, guess=None if derived else guess)
 
 
 def _with_cast_place(evaluator: Evaluator, fact: Fact) -> Fact:

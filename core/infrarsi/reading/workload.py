@@ -36,6 +36,12 @@ class StepWork:
     world: Known
     seq_len: Value
 
+    @property
+    def steps_inside(self) -> bool:
+        """Whether a library decides within its own step call if weights are updated."""
+        calls = self.training.calls if self.training is not None else ()
+        return any(site.name == "accumulate" for site in calls)
+
     def rows(self) -> int | None:
         """Rows of one step over all processes."""
         factors = [whole_number(value) for value in (self.micro, self.accumulation, self.world)]
@@ -92,9 +98,20 @@ def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, K
         for name, events in scope.events.items():
             if rank_alias(canonical, name) is None or events[0].kind in {"define", "import"}:
                 continue
+            if isinstance(scope.node, ast.ClassDef) and _is_given(evaluator, scope.name, name):
+                continue
             value = evaluator.fold(events, frame, None)
             if isinstance(value, Known) and value.value is not None:
                 yield name, value
+
+
+def _is_given(evaluator: Evaluator, class_name: str, field: str) -> bool:
+    """Whether some call of the class gives, or may give, a field another value."""
+    return any(
+        keyword.arg in {field, None}
+        for site in evaluator.project.calls_by_name.get(class_name, [])
+        for keyword in site.call.keywords
+    )
 
 
 def _micro(

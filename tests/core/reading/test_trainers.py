@@ -107,7 +107,7 @@ def test_the_work_of_a_step(launch: str, work: tuple[int, ...]):
             "python accelerated.py --seed 3",
             {"weight_decay": 0.0, "lr": 5e-5, "seed": 3, "precision": "bf16", "updates": 100},
         ),
-        ("torchrun --nproc-per-node 2 tokens.py", {"optimizer": None, "updates": 1001}),
+        ("torchrun --nproc-per-node 2 tokens.py", {"optimizer": None, "updates": 1000}),
         (
             "python package/train.py",
             {"precision": "bf16", "parameters": "fp32", "loss": "mse_loss", "updates": 100},

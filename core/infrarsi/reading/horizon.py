@@ -1,0 +1,89 @@
+"""How many optimizer steps a run takes: the loop's bound, or the test that breaks out of it."""
+
+import ast
+
+from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.operators import binary
+from infrarsi.reading.scopes import dotted
+from infrarsi.reading.training import Loop
+from infrarsi.reading.values import Known, Unknown, Value
+from infrarsi.reading.workload import StepWork, spelled, whole_number
+
+
+def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
+    """How many optimizer steps a whole run takes; of a bound `step > n` it is the `n`."""
+    training = work.training
+    if training is None or training.update is None:
+        return Unknown("no loop around an optimizer step was found")
+    passes = _passes(evaluator, training.update)
+    if passes is None:
+        guess = spelled(evaluator, "updates")
+        unclear = Unknown("how many passes is not written out")
+        return guess if guess is not None and whole_number(guess) is not None else unclear
+    counted = bool(training.conditions) or work.steps_inside
+    if not counted or training.inner or isinstance(work.accumulation, Unknown):
+        updates = passes
+    else:
+        updates = binary(ast.FloorDiv(), passes, work.accumulation)
+    if isinstance(updates, Known) and whole_number(updates) is None:
+        return Unknown("its bound is no number of steps")
+    return updates
+
+
+def _passes(evaluator: Evaluator, loop: Loop) -> Value | None:
+    """How often the loop runs, None where nothing in it says so."""
+    bound = _broken_at(loop)
+    frame = evaluator.frame(loop.scope)
+    if bound is not None:
+        return evaluator.named(bound, frame, "updates")
+    return None if isinstance(loop.node, ast.While) else _range(evaluator, loop, loop.node.iter)
+
+
+def _range(evaluator: Evaluator, loop: Loop, over: ast.expr) -> Value | None:
+    frame = evaluator.frame(loop.scope)
+    match over:
+        case ast.Call(func=ast.Name(id="range"), args=[last]):
+            return evaluator.named(last, frame, "updates")
+        case ast.Call(func=ast.Name(id="range"), args=[first, last]):
+            total = evaluator.named(last, frame, "updates")
+            return binary(ast.Sub(), total, evaluator.value(first, frame))
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "tqdm" | "trange"), args=args):
+            counts = [_range(evaluator, loop, argument) for argument in args]
+            return next((count for count in counts if count is not None), None)
+        case ast.Call(func=ast.Attribute(attr="islice"), args=[_, last]):
+            return evaluator.named(last, frame, "updates")
+        case _:
+            return None
+
+
+def _broken_at(loop: Loop) -> ast.expr | None:
+    """The `n` of `while step < n` and of `if step == n: break` in the loop's body.
+
+    A counting `for` is only cut short by a test of its own counter.
+    """
+    node = loop.node
+    breaks = [
+        _behind(loop, inner.test)
+        for inner in node.body
+        if isinstance(inner, ast.If) and any(isinstance(s, ast.Break) for s in inner.body)
+    ]
+    tests = [node.test, *breaks] if isinstance(node, ast.While) else breaks
+    counter = None if isinstance(node, ast.While) else node.target
+    for test in tests:
+        if isinstance(test, ast.Compare) and len(test.comparators) == 1:
+            counts = counter is not None and dotted(test.left) == _counter(counter)
+            if counter is None or (counts and isinstance(test.ops[0], ast.Eq | ast.GtE)):
+                return test.comparators[0]
+    return None
+
+
+def _counter(target: ast.expr) -> str | None:
+    """The counting name of `for step in`, or of `for step, batch in enumerate(...)`."""
+    return dotted(target.elts[0]) if isinstance(target, ast.Tuple) else dotted(target)
+
+
+def _behind(loop: Loop, test: ast.expr) -> ast.expr:
+    """What a bare name stands for, where it is bound once."""
+    events = loop.scope.events.get(test.id, []) if isinstance(test, ast.Name) else []
+    only = events[0].value if len(events) == 1 and events[0].kind == "assign" else None
+    return only if only is not None else test
