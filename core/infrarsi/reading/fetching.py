@@ -12,12 +12,13 @@ from infrarsi.reading.calls import entered_frame
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.flow import Fetch
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.loaders import LOADERS, inherits_loader, parent_calls
 from infrarsi.reading.objects import member
+from infrarsi.reading.pipelines import dataset_calls
 from infrarsi.reading.scopes import Scope, guards_around
 from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
 
 _MAX_SCOPES = 30
-_LOADERS = {"DataLoader", "StatefulDataLoader", "BatchSampler"}
 _ITERATION = ("__getitem__", "__next__", "__iter__", "next_batch", "collate")
 
 
@@ -77,13 +78,16 @@ class _Explorer:
         match value:
             case Generated(frame=frame):
                 self._function(frame.scope, frame)
-            case Made(callee=callee) if callee.rpartition(".")[2] in _LOADERS:
+            case Made(callee=callee) if callee.rpartition(".")[2] in LOADERS:
                 self._loader(value)
             case Made(call=call, frame=frame) if (call, frame) not in self._seen:
                 self._seen.add((call, frame))
                 for argument in call.args:
                     self._iterated(self.evaluator.value(argument, frame))
+            case FunctionValue():
+                self._function(value.scope, self._method_frame(value))
             case Instance():
+                self._made_loader(value)
                 for name in _ITERATION:
                     method = member(self.evaluator, value, name)
                     if isinstance(method, FunctionValue):
@@ -98,6 +102,14 @@ class _Explorer:
             self.evaluator.entered[key] = frame
         return self.evaluator.entered[key]
 
+    def _made_loader(self, value: Instance) -> None:
+        """The arguments of a loader's own class: those of its parent's constructor, or its call."""
+        if not inherits_loader(self.evaluator, value) or value.call is None or value.frame is None:
+            return
+        for call, frame in parent_calls(self.evaluator, value):
+            self._loader(Made("DataLoader", call, frame))
+        self._loader(Made("DataLoader", value.call, value.frame))
+
     def _loader(self, made: Made) -> None:
         if any(made.call is known.call for known in self.found.loaders):
             return
@@ -110,8 +122,13 @@ class _Explorer:
             if inner is not None:
                 value = self.evaluator.value(inner, made.frame)
                 self._iterated(value)
-                if isinstance(value, FunctionValue):
-                    self._function(value.scope, self._method_frame(value))
+                if keyword == "dataset" and not isinstance(value, Instance):
+                    self._pipeline(inner, made.frame)
+
+    def _pipeline(self, dataset: ast.expr, frame: Frame) -> None:
+        """Go into the functions a dataset was mapped through."""
+        for fetch in dataset_calls(self.evaluator, dataset, frame.scope):
+            self.expression(fetch.value, self.evaluator.frame(fetch.scope))
 
     def _function(self, scope: Scope, frame: Frame) -> None:
         node = scope.node
@@ -137,7 +154,7 @@ class _Explorer:
         if isinstance(node, ast.Call):
             self._value(self.evaluator.value(node.func, frame), node, frame)
             made = self.evaluator.value(node, frame)
-            if isinstance(made, Made) and made.callee.rpartition(".")[2] in _LOADERS:
+            if isinstance(made, Made) and made.callee.rpartition(".")[2] in LOADERS:
                 self._loader(made)
         elif isinstance(node, ast.Subscript):
             value = self.evaluator.value(node.value, frame)
@@ -195,6 +212,8 @@ def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
             return rows, None
         case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[rows, length]):
             return rows, length
+        case ast.Call(keywords=keywords) if _pads(keywords):
+            return None, argument_named(node, "max_length", None)
         case ast.Subscript(
             value=ast.Call(func=ast.Attribute(attr="randperm" | "permutation")),
             slice=ast.Slice(lower=None, upper=ast.expr() as rows),
@@ -214,6 +233,16 @@ def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
 def _is_rest(node: ast.expr) -> bool:
     """Whether a dimension is what is left over: `-1`."""
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def _pads(keywords: list[ast.keyword]) -> bool:
+    """Whether a tokenizer is asked to fill all rows up: `padding="max_length"`."""
+    return any(
+        keyword.arg == "padding"
+        and isinstance(keyword.value, ast.Constant)
+        and keyword.value.value == "max_length"
+        for keyword in keywords
+    )
 
 
 def _drawn(size: ast.expr | None) -> tuple[ast.expr | None, ast.expr | None]:

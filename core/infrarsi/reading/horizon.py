@@ -69,12 +69,31 @@ def _broken_at(loop: Loop) -> ast.expr | None:
     ]
     tests = [node.test, *breaks] if isinstance(node, ast.While) else breaks
     counter = None if isinstance(node, ast.While) else node.target
-    for test in tests:
-        if isinstance(test, ast.Compare) and len(test.comparators) == 1:
-            counts = counter is not None and dotted(test.left) == _counter(counter)
-            if counter is None or (counts and isinstance(test.ops[0], ast.Eq | ast.GtE)):
-                return test.comparators[0]
+    for test in [part for test in tests for part in _parts(test)]:
+        if not isinstance(test, ast.Compare) or len(test.comparators) != 1:
+            continue
+        if counter is None and _counts_up(loop, test.left):
+            return test.comparators[0]
+        counts = counter is not None and dotted(test.left) == _counter(counter)
+        if counts and isinstance(test.ops[0], ast.Eq | ast.GtE):
+            return test.comparators[0]
     return None
+
+
+def _parts(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) else [test]
+
+
+def _counts_up(loop: Loop, left: ast.expr) -> bool:
+    """Whether a name grows by one at a time: `step += 1`."""
+    events = loop.scope.events.get(dotted(left) or "", [])
+    return any(
+        event.kind == "augment"
+        and isinstance(event.operator, ast.Add)
+        and isinstance(event.value, ast.Constant)
+        and event.value.value == 1
+        for event in events
+    )
 
 
 def _counter(target: ast.expr) -> str | None:
