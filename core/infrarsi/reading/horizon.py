@@ -62,14 +62,15 @@ def _broken_at(loop: Loop) -> ast.expr | None:
     A counting `for` is only cut short by a test of its own counter.
     """
     node = loop.node
-    breaks = [
-        _behind(loop, inner.test)
+    tests = [
+        part
         for inner in node.body
         if isinstance(inner, ast.If) and any(isinstance(s, ast.Break) for s in inner.body)
+        for part in _parts(_behind(loop, inner.test), ast.Or)
     ]
-    tests = [node.test, *breaks] if isinstance(node, ast.While) else breaks
+    tests = [*_parts(node.test, ast.And), *tests] if isinstance(node, ast.While) else tests
     counter = None if isinstance(node, ast.While) else node.target
-    for test in [part for test in tests for part in _parts(test)]:
+    for test in tests:
         if not isinstance(test, ast.Compare) or len(test.comparators) != 1:
             continue
         if counter is None and _counts_up(loop, test.left):
@@ -80,8 +81,22 @@ def _broken_at(loop: Loop) -> ast.expr | None:
     return None
 
 
-def _parts(test: ast.expr) -> list[ast.expr]:
-    return test.values if isinstance(test, ast.BoolOp) else [test]
+def _parts(test: ast.expr, decisive: type[ast.boolop]) -> list[ast.expr]:
+    """The tests each of which decides by itself; `x is not None and` in front is passed over."""
+    if not isinstance(test, ast.BoolOp):
+        return [test]
+    if isinstance(test.op, decisive):
+        return test.values
+    rest = [value for value in test.values if not _is_set(value)]
+    return rest if len(rest) == 1 else []
+
+
+def _is_set(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+        case _:
+            return False
 
 
 def _counts_up(loop: Loop, left: ast.expr) -> bool:
