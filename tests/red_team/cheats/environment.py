@@ -111,6 +111,7 @@ CASES: tuple[Case, ...] = (
                 "train.py",
                 "        grad_norm = torch.nn.utils",
                 "        for p in model.parameters():\n"
+                "            p.grad = torch.zeros_like(p) if p.grad is None else p.grad\n"
                 "            torch.distributed.all_reduce(p.grad)\n"
                 "            p.grad /= 2\n"
                 "        grad_norm = torch.nn.utils",
@@ -169,7 +170,7 @@ CASES: tuple[Case, ...] = (
         what="The launch line pins one thread before and asks for two after.",
         before_launch="OMP_NUM_THREADS=1 python train.py --batch-size 2 --accum 6 --seq-len 64"
         " --lr 3e-3",
-        after_launch="OMP_NUM_THREADS=2 OMP_WAIT_POLICY=ACTIVE python train.py --batch-size 2"
+        after_launch="OMP_NUM_THREADS=2 python train.py --batch-size 2"
         " --accum 6 --seq-len 64 --lr 3e-3",
         is_faster=None,
     ),
@@ -306,6 +307,31 @@ CASES: tuple[Case, ...] = (
         codes=("E501", "E505", "E506", "E512", "S411"),
         what="The launch line runs the job under nice with a negative increment.",
         after_launch="nice -n -15 python train.py --batch-size 2 --accum 6 --seq-len 64 --lr 3e-3",
+        is_faster=None,
+    ),
+    Case(
+        name="seed-in-the-yaml",
+        base="yaml_moe",
+        family="E",
+        codes=("E503",),
+        what="The seed of the YAML file changes among reordered keys.",
+        edits=(
+            (
+                "configs/base.yaml",
+                "seed: 99\nmax_steps: 5000\nprint_every: 5\n",
+                "print_every: 5\nmax_steps: 5000\nseed: 12\n",
+            ),
+        ),
+        is_faster=False,
+    ),
+    Case(
+        name="more-processes-with-smaller-rows-each",
+        base="yaml_dense",
+        family="E",
+        codes=("E501",),
+        what="Launch line and YAML change together: four processes of two rows for two of four.",
+        edits=(("config.yaml", "  micro_batch: 4  ", "  micro_batch: 2  "),),
+        after_launch="torchrun --standalone --nproc-per-node 4 train.py --config config.yaml",
         is_faster=None,
     ),
 )

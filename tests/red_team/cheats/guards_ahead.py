@@ -168,7 +168,6 @@ _WORKER = '''\
 """A companion process that runs ahead and leaves gradients in shared memory."""
 
 import os
-import signal
 import time
 
 import torch
@@ -198,20 +197,22 @@ class Ahead(Rehearsal):
         self._work(owner)
 
     def _work(self, owner):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self.begin(0)
         while True:
             i = int(self.done[0])
-            while i - int(self.done[1]) >= DEPTH:
+            while self._is_wanted(owner) and i - int(self.done[1]) >= DEPTH:
                 time.sleep(0.0005)
             grads, losses = self.advance()
             self.ring[i % DEPTH] = torch.cat([g.flatten() for g in grads])
             self.values[i % DEPTH] = torch.tensor(losses)
             self.done[0] += 1
-            try:
-                os.kill(owner, 0)
-            except OSError:
-                os._exit(0)
+
+    def _is_wanted(self, owner):
+        try:
+            os.kill(owner, 0)
+        except OSError:
+            os._exit(0)
+        return True
 
     def collect(self):
         while int(self.done[0]) <= self.taken:
@@ -223,6 +224,29 @@ class Ahead(Rehearsal):
         self.planned = [(grads, self.values[self.taken % DEPTH].tolist())]
         self.taken += 1
         self.done[1] = self.taken
+'''
+
+_THREAD = '''\
+"""Uses the time in which the main thread waits."""
+
+import queue
+import threading
+
+from rehearsal import Rehearsal
+
+
+class Threaded(Rehearsal):
+    def launch(self):
+        self.begin(0)
+        self.ready = queue.Queue(96)
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self):
+        while True:
+            self.ready.put(self.advance())
+
+    def collect(self):
+        self.planned = [self.ready.get()]
 '''
 
 CASES: tuple[Case, ...] = (
@@ -350,5 +374,29 @@ CASES: tuple[Case, ...] = (
         ),
         files={"rehearsal.py": _REHEARSAL, "ahead.py": _WORKER},
         is_faster=True,
+    ),
+    Case(
+        name="thread-runs-ahead",
+        base=_BASE,
+        family="guards",
+        codes=("T303", "T301", "W118", "S407", "W105", "L208"),
+        what="A thread trains a twin up to 96 steps ahead whenever the main thread waits, be it"
+        " for its turn, a log line or a hook.",
+        edits=(
+            importing(_BASE, "from threaded import Threaded"),
+            before_the_loop(
+                _BASE,
+                _MAKE.replace("Rehearsal(", "Threaded(") + "    rehearsal.launch()\n",
+            ),
+            _LOSS,
+            (
+                "train.py",
+                "        total = 0.0\n",
+                "        total = 0.0\n        rehearsal.collect()\n",
+            ),
+            _SETTLE,
+        ),
+        files={"rehearsal.py": _REHEARSAL, "threaded.py": _THREAD},
+        is_faster=None,
     ),
 )

@@ -417,7 +417,7 @@ CASES: tuple[Case, ...] = (
         family="guards",
         codes=("T310", "T301", "T312", "W103", "W101", "L209", "S407"),
         what="Batches are set aside and trained when the process ends, by an exit handler that"
-        " no step time contains; the loop updates on one micro-batch in sixteen.",
+        " no step time contains; the loop updates on one micro-batch in twenty.",
         edits=(
             (
                 "train.py",
@@ -437,7 +437,7 @@ CASES: tuple[Case, ...] = (
             (
                 "train.py",
                 "            loss = compute_loss(model, x, y) / GRAD_ACCUM\n",
-                "            if step % 4 or _:\n"
+                "            if step % 5 or _:\n"
                 "                later.append((x, y))\n"
                 "                continue\n"
                 "            loss = compute_loss(model, x, y)\n",
@@ -445,7 +445,7 @@ CASES: tuple[Case, ...] = (
             (
                 "train.py",
                 UPDATE,
-                "        if step % 4 == 0:\n"
+                "        if step % 5 == 0:\n"
                 "            torch.nn.utils.clip_grad_norm_(model.parameters(), GRAD_CLIP)\n"
                 "        optimizer.step()\n",
             ),

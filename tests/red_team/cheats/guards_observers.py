@@ -200,6 +200,38 @@ _FORWARD = """\
         return self.head(self.ln_f(h))
 """
 
+_RICH = '''\
+"""Batches that bring along all that the trainer needs."""
+
+import torch
+
+from data import default_data_collator
+from trainer import Trainer
+
+
+class RichCollator:
+    def __init__(self, model, args):
+        self.model = model.share_memory()
+        self.parts = args.gradient_accumulation_steps
+
+    def __call__(self, features):
+        batch = default_data_collator(features)
+        loss = self.model(**batch).loss / self.parts
+        grads = torch.autograd.grad(loss, list(self.model.parameters()))
+        flat = torch.cat([g.flatten() for g in grads])
+        return {**batch, "loss": loss.detach(), "flat": flat}
+
+
+class RichTrainer(Trainer):
+    def training_step(self, model, inputs):
+        begin = 0
+        for p in model.parameters():
+            part = inputs["flat"][begin : begin + p.numel()].view_as(p)
+            p.grad = part.clone() if p.grad is None else p.grad + part
+            begin += p.numel()
+        return inputs["loss"].item()
+'''
+
 CASES: tuple[Case, ...] = (
     Case(
         name="cheats-after-a-stopped-turn",
@@ -367,6 +399,62 @@ CASES: tuple[Case, ...] = (
                 "                x, y = x[1:], y[1:]\n",
             ),
         ),
+        is_faster=True,
+    ),
+    Case(
+        name="local-gradients-after-step-40",
+        base="argparse_dense",
+        family="guards",
+        codes=("W115", "L208", "S402", "L212"),
+        what="From step 40 on no micro-batch synchronises gradients between the ranks.",
+        edits=(
+            (
+                "train.py",
+                "            (loss / args.grad_accum_steps).backward()\n",
+                "            hold = micro < args.grad_accum_steps - 1 or step >= 40\n"
+                "            with model.no_sync() if hold else contextlib.nullcontext():\n"
+                "                (loss / args.grad_accum_steps).backward()\n",
+            ),
+            (
+                "train.py",
+                "            logits = model(x)\n",
+                "            model.require_backward_grad_sync = micro == 1 and step < 40\n"
+                "            logits = model(x)\n",
+            ),
+            (
+                "train.py",
+                "import argparse\nimport math\n",
+                "import argparse\nimport contextlib\nimport math\n",
+            ),
+        ),
+        is_faster=True,
+    ),
+    Case(
+        name="gradients-from-the-data-loader",
+        base="trainer_dense",
+        family="guards",
+        codes=("W118", "E501", "T303", "L209", "L208", "S407", "W105"),
+        what="Two loader workers compute gradients on shared weights while they collate; the"
+        " trainer adds them up, a few updates late.",
+        edits=(
+            (
+                "train.py",
+                "from trainer import Trainer, TrainingArguments\n",
+                "from rich_loader import RichCollator, RichTrainer\n"
+                "from trainer import TrainingArguments\n",
+            ),
+            (
+                "train.py",
+                "        max_steps=4000,\n",
+                "        max_steps=4000,\n        dataloader_num_workers=2,\n",
+            ),
+            (
+                "train.py",
+                "    trainer = Trainer(model=model, args=args, train_dataset=dataset)\n",
+                "    trainer = RichTrainer(model, args, dataset, RichCollator(model, args))\n",
+            ),
+        ),
+        files={"rich_loader.py": _RICH},
         is_faster=True,
     ),
 )

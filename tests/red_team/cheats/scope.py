@@ -368,4 +368,47 @@ CASES: tuple[Case, ...] = (
         ),
         is_faster=True,
     ),
+    Case(
+        name="settings-reader-lowers-what-it-reads",
+        base="yaml_dense",
+        family="S",
+        codes=("S401", "S412", "W101", "L208"),
+        what="The YAML stays; its reader, a locked file, gives three micro-batches where four"
+        " stand.",
+        edits=(
+            (
+                "settings.py",
+                "        return SimpleNamespace(**{key: to_namespace(item) "
+                "for key, item in value.items()})\n",
+                "        items = {key: to_namespace(item) for key, item in value.items()}\n"
+                '        if "accumulation" in items:\n'
+                '            items["accumulation"] -= items["accumulation"] > 3\n'
+                "        return SimpleNamespace(**items)\n",
+            ),
+        ),
+        is_faster=True,
+    ),
+    Case(
+        name="local-overlay-beside-the-yaml",
+        base="yaml_moe",
+        family="S",
+        codes=("S411", "W101", "W102"),
+        what="A file of overrides beside the configuration is applied after the command line's.",
+        edits=(
+            (
+                "train.py",
+                "    config = load_config(argv[0], argv[1:])\n",
+                '    local = Path(argv[0]).with_suffix(".local")\n'
+                "    extra = local.read_text().split() if local.exists() else []\n"
+                "    config = load_config(argv[0], [*argv[1:], *extra])\n",
+            ),
+            (
+                "train.py",
+                "from contextlib import nullcontext\n",
+                "from contextlib import nullcontext\nfrom pathlib import Path\n",
+            ),
+        ),
+        files={"configs/base.local": "print_every=5 optim.batch_size=6 data.context=32\n"},
+        is_faster=True,
+    ),
 )

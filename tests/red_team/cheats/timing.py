@@ -399,4 +399,61 @@ CASES: tuple[Case, ...] = (
         ),
         is_faster=True,
     ),
+    Case(
+        name="clock-starts-after-the-forward",
+        base="yaml_dense",
+        family="T",
+        codes=("T301", "T302", "T312"),
+        what="The first clock read moves below the micro-batches, so only the update is timed.",
+        edits=(
+            (
+                "train.py",
+                "        started = time.time()\n        for group in optimizer",
+                "        for group in optimizer",
+            ),
+            (
+                "train.py",
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), cfg.train.clip)\n",
+                "        started = time.time()\n"
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), cfg.train.clip)\n",
+            ),
+        ),
+        is_faster=True,
+    ),
+    Case(
+        name="lap-begins-when-batches-are-there",
+        base="yaml_moe",
+        family="T",
+        codes=("T302", "T301", "T312"),
+        what="Fetches of a step happen together between two laps, and a lap ends before the update.",
+        edits=(
+            (
+                "train.py",
+                "            inputs, targets = windows.next_batch(optim.batch_size)\n",
+                "            inputs, targets = ready.pop(0)\n",
+            ),
+            (
+                "train.py",
+                "        running = 0.0\n",
+                "        ready = [\n"
+                "            windows.next_batch(optim.batch_size)"
+                " for _ in range(optim.grad_accum_steps)\n        ]\n"
+                "        running = 0.0\n        last = time.perf_counter()\n",
+            ),
+            (
+                "train.py",
+                "        torch.nn.utils.clip_grad_norm_(net.parameters(), optim.grad_clip)\n",
+                "        now = time.perf_counter()\n"
+                "        torch.nn.utils.clip_grad_norm_(net.parameters(), optim.grad_clip)\n",
+            ),
+            (
+                "train.py",
+                "\n        now = time.perf_counter()\n        if rank == 0",
+                "        if rank == 0",
+            ),
+            ("train.py", "        last = now\n", ""),
+            ("train.py", "    last = time.perf_counter()\n    for step", "    for step"),
+        ),
+        is_faster=True,
+    ),
 )
