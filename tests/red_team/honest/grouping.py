@@ -69,7 +69,7 @@ CASES = (
         codes=(),
         what=(
             "The accumulation's loader batches are joined and run in one forward; the mean over their "
-            " equal sizes is the mean of means."
+            "equal sizes is the mean of means."
         ),
         edits=(
             (
