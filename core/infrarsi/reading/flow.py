@@ -46,6 +46,20 @@ def trace_flow(evaluator: Evaluator, training: Training) -> Flow:
     return tracer.flow
 
 
+def trace_returns(evaluator: Evaluator, function: Scope) -> Flow:
+    """Follow what a function of a step gives back, a library calling backward on it."""
+    flow = Flow()
+    for event in function.returns:
+        if event.value is None:
+            continue
+        site = CallSite(ast.Call(event.value, [], []), function)
+        training = Training(site, (), None, (), ((function, function.node),), ())
+        tracer = _Tracer(evaluator, training, flow)
+        flow.operand = flow.operand or event.value
+        tracer.expression(event.value, function)
+    return flow
+
+
 def loss_operand(call: ast.Call) -> ast.expr | None:
     """The loss in `loss.backward()`, `scaler.scale(loss).backward()`, `fabric.backward(loss)`."""
     if not isinstance(call.func, ast.Attribute):
@@ -105,10 +119,10 @@ def calls_loss(evaluator: Evaluator, site: CallSite) -> bool:
 
 
 class _Tracer:
-    def __init__(self, evaluator: Evaluator, training: Training) -> None:
+    def __init__(self, evaluator: Evaluator, training: Training, flow: Flow | None = None) -> None:
         self.evaluator = evaluator
         self.training = training
-        self.flow = Flow()
+        self.flow = flow or Flow()
         self._seen: set[ast.AST] = set()
         self._tainted: dict[ast.AST, bool] = {}
 

@@ -50,7 +50,7 @@ def precision_fact(evaluator: Evaluator, work: StepWork, parameters: Value) -> V
                 return found
         elif not isinstance(value, Made) and _mentions_autocast(evaluator):
             unclear = Unknown("whether autocast is on depends on a condition that is not known")
-    return unclear or _library_precision(evaluator) or sharded_precision(evaluator) or parameters
+    return unclear or sharded_precision(evaluator) or parameters
 
 
 def sharded_precision(evaluator: Evaluator) -> Value | None:
@@ -68,23 +68,6 @@ def sharded_precision(evaluator: Evaluator) -> Value | None:
             if holds is None or not isinstance(value, Symbol) or value.name not in _FORMATS:
                 return Unknown(f"the format of {constructor} is not known")
             return Known(_FORMATS[value.name], (), site.scope.source.place(site.call))
-    return None
-
-
-def _library_precision(evaluator: Evaluator) -> Value | None:
-    """The precision given to accelerate's or Fabric's constructor."""
-    for constructor, keyword in (("Accelerator", "mixed_precision"), ("Fabric", "precision")):
-        for site in evaluator.project.calls_by_name.get(constructor, []):
-            given = argument_named(site.call, keyword, None)
-            if given is None:
-                continue
-            value = evaluator.named(given, evaluator.frame(site.scope), keyword)
-            text = str(value.value) if isinstance(value, Known) else ""
-            formats = {"bf16": "bf16", "fp16": "fp16", "16": "fp16", "no": "fp32", "32": "fp32"}
-            found = formats.get(text.removesuffix("-mixed").removesuffix("-true"))
-            if found is None:
-                return Unknown(f"the precision given to {constructor} is not known")
-            return Known(found, (), site.scope.source.place(site.call))
     return None
 
 

@@ -78,7 +78,18 @@ def _read(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Reading:
 
 
 def _values(evaluator: Evaluator, work: StepWork) -> Iterator[tuple[str, Value]]:
-    """Every fact's value by its canonical name."""
+    """Every fact's value by its canonical name; a library's settings go before the rest."""
+    stated = dict(work.library.values) if work.library is not None else {}
+    for name, value in _followed(evaluator, work, stated):
+        yield name, stated.pop(name, value)
+    yield from stated.items()
+
+
+def _followed(
+    evaluator: Evaluator, work: StepWork, stated: dict[str, Value]
+) -> Iterator[tuple[str, Value]]:
+    for name in ("micro_batch", "accumulation", "seq_len"):
+        stated.pop(name, None)
     yield "micro_batch", work.micro
     yield "accumulation", work.accumulation
     yield "world_size", work.world
@@ -89,6 +100,7 @@ def _values(evaluator: Evaluator, work: StepWork) -> Iterator[tuple[str, Value]]
     yield from optimizer_facts(evaluator, find_optimizers(evaluator, work.training))
     yield "clip", clip_fact(evaluator, work.training)
     parameters, _ = parameters_fact(evaluator)
+    parameters = stated.get("parameters", parameters)
     yield "precision", precision_fact(evaluator, work, parameters)
     yield "parameters", parameters
     yield "loss", loss_fact(evaluator, work)
@@ -100,7 +112,8 @@ def _global_batch(work: StepWork) -> Value:
     """Rows of a step; placed on the literal that sets them, where there is one of its own."""
     rows = work.rows()
     if rows is None:
-        reasons = [v.reason for v in (work.micro, work.accumulation) if isinstance(v, Unknown)]
+        factors = (work.micro, work.accumulation, work.replicas)
+        reasons = [v.reason for v in factors if isinstance(v, Unknown)]
         return Unknown(reasons[0] if reasons else "it is no whole number of rows")
     origins = merge_origins([work.micro, work.accumulation])
     factors = [work.micro, work.accumulation]
@@ -179,6 +192,8 @@ def _problems(project: Project, work: StepWork) -> Iterator[Problem]:
             what = "Code is made at run time here; only a run can tell what it sets."
             yield Problem(what=what, place=site.scope.source.place(site.call))
     script = project.launch.script
+    if work.library is not None and work.library.owns_loop:
+        return
     if work.training is None:
         yield Problem(what=f"No call of backward was found in what {script} reaches.")
     elif work.training.update is None:

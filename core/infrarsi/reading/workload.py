@@ -13,11 +13,13 @@ from infrarsi.reading.aliases import normalise, rank_alias
 from infrarsi.reading.cadence import always, divisor
 from infrarsi.reading.calls import arguments_record
 from infrarsi.reading.evaluate import Evaluator
-from infrarsi.reading.fetching import Fetching, Size, argument_named, explore_fetches
-from infrarsi.reading.flow import Fetch, Flow, trace_flow
+from infrarsi.reading.fetching import Fetching, Size, explore_fetches
+from infrarsi.reading.flow import Fetch, Flow, trace_flow, trace_returns
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
+from infrarsi.reading.trainers.find import find_library
+from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.training import Loop, Training, find_training
 from infrarsi.reading.values import Known, Many, Origin, Unknown, Value, merge_origins
 
@@ -33,40 +35,69 @@ class StepWork:
     fetching: Fetching
     micro: Value
     accumulation: Value
-    world: Known
+    world: Value
     seq_len: Value
+    library: LibraryJob | None = None
 
     @property
     def steps_inside(self) -> bool:
         """Whether a library decides within its own step call if weights are updated."""
-        calls = self.training.calls if self.training is not None else ()
-        return any(site.name == "accumulate" for site in calls)
+        return self.library is not None and self.library.steps_inside
+
+    @property
+    def replicas(self) -> Value:
+        """Processes that work on different rows."""
+        shared = self.library.replicas if self.library is not None else None
+        return shared if shared is not None else self.world
 
     def rows(self) -> int | None:
         """Rows of one step over all processes."""
-        factors = [whole_number(value) for value in (self.micro, self.accumulation, self.world)]
+        factors = [whole_number(value) for value in (self.micro, self.accumulation, self.replicas)]
         known = [factor for factor in factors if factor is not None]
         return math.prod(known) if len(known) == len(factors) else None
 
 
 def read_step_work(evaluator: Evaluator) -> StepWork:
-    """Find the training loop and size its step."""
+    """Find the training loop, or the library that holds it, and size its step."""
     training = find_training(evaluator)
+    has_loop = training is not None and training.update is not None
+    library = find_library(evaluator, has_loop=has_loop)
+    if library is not None and library.owns_loop:
+        training = None
     flow = trace_flow(evaluator, training) if training is not None else Flow()
-    fetching = explore_fetches(evaluator, flow.fetches)
+    if library is not None and library.step is not None and training is None:
+        flow = trace_returns(evaluator, library.step)
+    fetches = [*flow.fetches, *(library.fetches if library is not None else ())]
+    fetching = explore_fetches(evaluator, fetches)
+    stated = library.values if library is not None else {}
+    defaults = library.defaults if library is not None else {}
     n_processes = evaluator.launch.n_processes
-    origin = Origin("launcher", "world_size", n_processes)
-    accumulation = _accumulation(evaluator, training, fetching)
-    micro = _micro(evaluator, training, fetching, accumulation)
+    launched = Known(n_processes, (Origin("launcher", "world_size", n_processes),))
+    world = stated.get("world_size") or launched
+    accumulation = stated.get("accumulation") or _accumulation(evaluator, training, fetching)
+    micro = stated.get("micro_batch") or _micro(
+        evaluator, training, fetching, accumulation, defaults.get("micro_batch")
+    )
+    micro = _of_one_process(micro, world, library)
     return StepWork(
         training=training,
         flow=flow,
         fetching=fetching,
         micro=micro,
         accumulation=accumulation,
-        world=Known(n_processes, (origin,)),
-        seq_len=_seq_len(evaluator, fetching, micro),
+        world=world,
+        seq_len=stated.get("seq_len") or _seq_len(evaluator, fetching, micro),
+        library=library,
     )
+
+
+def _of_one_process(micro: Value, world: Value, library: LibraryJob | None) -> Value:
+    """The rows of one process, where a loader's are cut among them."""
+    if library is None or library.splits_rows is False:
+        return micro
+    if library.splits_rows is None:
+        return Unknown("whether the loader's rows are cut among the processes is not known")
+    return binary(ast.FloorDiv(), micro, world)
 
 
 def whole_number(value: Value) -> int | None:
@@ -115,7 +146,11 @@ def _is_given(evaluator: Evaluator, class_name: str, field: str) -> bool:
 
 
 def _micro(
-    evaluator: Evaluator, training: Training | None, fetching: Fetching, accumulation: Value
+    evaluator: Evaluator,
+    training: Training | None,
+    fetching: Fetching,
+    accumulation: Value,
+    default: Value | None,
 ) -> Value:
     part = _part(evaluator, training) if training is not None else None
     if part is not None:
@@ -126,6 +161,8 @@ def _micro(
         if training is None or _within_micro_step(training, size.fetch):
             return value
         return binary(ast.FloorDiv(), value, accumulation)
+    if default is not None:
+        return default
     return _by_spelling(evaluator, "micro_batch", "how many rows a micro-step fetches")
 
 
@@ -195,9 +232,7 @@ def _accumulation(evaluator: Evaluator, training: Training | None, fetching: Fet
     every = _every_nth(evaluator, training)
     if every is not None:
         return binary(ast.Mult(), product, every) if training.inner else every
-    if training.inner:
-        return product
-    return _accelerated(evaluator, training) or Known(1)
+    return product
 
 
 def _count(evaluator: Evaluator, loop: Loop, fetching: Fetching) -> Value:
@@ -285,14 +320,3 @@ def _every_nth(evaluator: Evaluator, training: Training) -> Value | None:
             return Unknown("the optimizer steps under a condition that is not known")
         return evaluator.named(number, evaluator.frame(condition.scope), "every")
     return None
-
-
-def _accelerated(evaluator: Evaluator, training: Training) -> Value | None:
-    """The accumulation of `with accelerator.accumulate(model)`."""
-    if not any(site.name == "accumulate" for site in training.calls):
-        return None
-    for site in evaluator.project.calls_by_name.get("Accelerator", []):
-        given = argument_named(site.call, "gradient_accumulation_steps", None)
-        if given is not None:
-            return evaluator.named(given, evaluator.frame(site.scope), "accumulation")
-    return Unknown("the accelerator's accumulation is not set in plain sight")

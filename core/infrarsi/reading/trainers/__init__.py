@@ -1,0 +1,1 @@
+"""Jobs whose loop, or whose step, is a library's: what its settings say of a step."""
