@@ -123,15 +123,15 @@ CASES = (
                 "model.py",
                 TRAINER_LOOP,
                 """\
-        choice = chosen.reshape(-1)
+        active, choice, counts = chosen.reshape(-1).unique(return_inverse=True, return_counts=True)
         order = choice.argsort(stable=True)
-        counts = torch.bincount(choice, minlength=self.n_experts)
         place = torch.arange(len(order)) - (counts.cumsum(0) - counts)[choice[order]]
         source = order // self.top_k
-        slots = tokens.new_zeros(self.n_experts, int(counts.max()), D)
+        slots = tokens.new_zeros(len(active), int(counts.max()), D)
         slots = slots.index_put((choice[order], place), tokens[source])
-        up = torch.stack([expert.up.weight for expert in self.experts])
-        down = torch.stack([expert.down.weight for expert in self.experts])
+        experts = [self.experts[e] for e in active.tolist()]
+        up = torch.stack([expert.up.weight for expert in experts])
+        down = torch.stack([expert.down.weight for expert in experts])
         y = torch.bmm(F.silu(torch.bmm(slots, up.transpose(1, 2))), down.transpose(1, 2))
         y = y[choice[order], place] * weights.reshape(-1)[order, None]
         out = out.index_add(0, source, y)
@@ -262,7 +262,22 @@ CASES = (
         codes=(),
         what=(
             "The experts' Linears become stacked parameters with the same initial numbers, and padded "
-            "groups of rows go through one batched product: another layout of the same model."
+            "groups of rows go through one batched product: another layout of the same model. "
+            "Gradients are zeros, not None, on both sides where an expert got no token."
+        ),
+        before_edits=(
+            (
+                "train.py",
+                "        optimizer.zero_grad()\n",
+                "        optimizer.zero_grad(set_to_none=False)\n",
+            ),
+            (
+                "train.py",
+                "    windows = Windows(",
+                "    for parameter in net.parameters():\n"
+                "        parameter.grad = torch.zeros_like(parameter)\n"
+                "    windows = Windows(",
+            ),
         ),
         edits=(
             (
