@@ -3,13 +3,13 @@
 import ast
 from typing import TYPE_CHECKING
 
-from infrarsi.reading import objects
+from infrarsi.reading import libraries, mappings, objects
 from infrarsi.reading.comprehensions import quantified
 from infrarsi.reading.externals import call_external
 from infrarsi.reading.frames import Argument, Frame, bind_arguments
 from infrarsi.reading.options import Option, convert, given_texts, given_value, is_namespace
 from infrarsi.reading.project import CallSite
-from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.scopes import Function, Scope, parameters
 from infrarsi.reading.values import (
     Bound,
     ClassValue,
@@ -54,7 +54,9 @@ def call_value(evaluator: "Evaluator", node: ast.Call, frame: Frame) -> Value:
         case FunctionValue():
             return enter(evaluator, callee, node, frame)
         case ClassValue():
-            return Instance(callee, node, frame)
+            return mappings.made_mapping(evaluator, callee, node, frame) or Instance(
+                callee, node, frame
+            )
         case Symbol(name=name):
             return _library_call(evaluator, name, node, frame)
         case Bound(base=base, attribute=name):
@@ -68,6 +70,9 @@ def call_value(evaluator: "Evaluator", node: ast.Call, frame: Frame) -> Value:
 def enter(evaluator: "Evaluator", function: FunctionValue, node: ast.Call, frame: Frame) -> Value:
     """What a function of the workspace returns for this call."""
     inner = entered_frame(evaluator, function, node, frame)
+    given_back = _given_back(evaluator, function, inner)
+    if given_back is not None:
+        return given_back
     if function.scope.is_generator:
         return Generated(inner)
     if function.scope in evaluator.calling:
@@ -107,7 +112,12 @@ def entered_frame(
     if key not in evaluator.entered:
         definition = function.scope.node
         bound = (
-            bind_arguments(node, definition, frame, is_method=function.this is not None)
+            bind_arguments(
+                spread_call(evaluator, node, frame),
+                definition,
+                frame,
+                is_method=function.this is not None,
+            )
             if isinstance(definition, Function)
             else None
         )
@@ -123,18 +133,75 @@ def argument_of(
     if not isinstance(definition, Function):
         return None
     frame = evaluator.frame(site.scope)
-    bound = bind_arguments(site.call, definition, frame, is_method=objects.is_method(function))
+    call = spread_call(evaluator, site.call, frame)
+    bound = bind_arguments(call, definition, frame, is_method=objects.is_method(function))
     return (bound or {}).get(name)
 
 
-def unpacks(call: ast.Call) -> bool:
-    """Whether `*` or `**` hides arguments of a call."""
-    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-    return starred or any(keyword.arg is None for keyword in call.keywords)
+def spread_call(evaluator: "Evaluator", call: ast.Call, frame: Frame) -> ast.Call:
+    """The call with each `**mapping` that is followed written out as named arguments."""
+    if all(keyword.arg is not None for keyword in call.keywords):
+        return call
+    key = (call, frame)
+    if key not in evaluator.spread:
+        evaluator.spread[key] = call
+        keywords = [k for keyword in call.keywords for k in _spread(evaluator, keyword, frame)]
+        made = ast.Call(call.func, call.args, keywords)
+        evaluator.spread[key] = ast.copy_location(made, call)
+    return evaluator.spread[key]
 
 
-def arguments_record(evaluator: "Evaluator") -> Record:
-    """What `parse_args()` gives under this launch."""
+def _spread(evaluator: "Evaluator", keyword: ast.keyword, frame: Frame) -> list[ast.keyword]:
+    if keyword.arg is not None:
+        return [keyword]
+    record = mappings.as_record(evaluator, evaluator.value(keyword.value, frame))
+    if not isinstance(record, Record):
+        return [keyword]
+    spread: list[ast.keyword] = []
+    for name, value in record.fields.items():
+        stands_for = ast.copy_location(ast.Name(name, ast.Load()), keyword.value)
+        evaluator.preset(stands_for, frame, value)
+        spread.append(ast.keyword(name, stands_for))
+    return spread
+
+
+def surplus(evaluator: "Evaluator", name: str, function: Function, frame: Frame) -> Value:
+    """What `**kwargs` holds: the named arguments no parameter takes."""
+    is_keywords = function.args.kwarg is not None and function.args.kwarg.arg == name
+    arguments = frame.arguments
+    if arguments is None and is_keywords:
+        sites = evaluator.call_sites(frame.scope)
+        if len(sites) == 1:
+            outer = evaluator.frame(sites[0].scope)
+            call = spread_call(evaluator, sites[0].call, outer)
+            is_method = objects.is_method(frame.scope)
+            arguments = bind_arguments(call, function, outer, is_method=is_method)
+    if arguments is None or not is_keywords:
+        return Unknown(f"`{name}` is set in a way that is not followed")
+    taken = {parameter for parameter, _ in parameters(function)}
+    return Record(
+        {
+            key: evaluator.named(argument.expression, argument.frame, key)
+            for key, argument in arguments.items()
+            if key not in taken
+        }
+    )
+
+
+def _given_back(evaluator: "Evaluator", function: FunctionValue, inner: Frame) -> Value | None:
+    """The argument of a function that only wraps mappings for access by attribute."""
+    node = function.scope.node
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    parameter = mappings.gives_back(node)
+    return None if parameter is None else evaluator.name(parameter, inner)
+
+
+def arguments_record(
+    evaluator: "Evaluator", parse: ast.Call | None = None, scope: Scope | None = None
+) -> Record:
+    """What `parse_args()`, called there, gives under this launch."""
+    here = (scope, parse.lineno if parse is not None else 0)
     given = given_texts(evaluator.options, evaluator.launch.args)
     fields: dict[str, Value] = {}
     for option in evaluator.options:
@@ -148,14 +215,18 @@ def arguments_record(evaluator: "Evaluator") -> Record:
                 value = Known(given_by.value, given_by.origins, value.place)
             fields[option.dest] = value
         else:
-            fields[option.dest] = _option_default(evaluator, option, kind_value, frame)
+            fields[option.dest] = _option_default(evaluator, option, kind_value, here)
     return Record(fields)
 
 
 def _option_default(
-    evaluator: "Evaluator", option: Option, kind: Value | None, frame: Frame
+    evaluator: "Evaluator", option: Option, kind: Value | None, here: tuple[Scope | None, int]
 ) -> Value:
-    default = option.keywords.get("default") or _set_default(evaluator, option.dest)
+    frame = evaluator.frame(option.site.scope)
+    set_later = _set_default(evaluator, option.dest, here)
+    if set_later is not None:
+        return set_later
+    default = option.keywords.get("default")
     if default is None:
         return Known(option.action == "store_false" if "store_" in option.action else None)
     value = evaluator.named(default, frame, option.flag)
@@ -175,20 +246,33 @@ def _converted(value: Known, converted: str | float) -> Known:
     return Known(converted, value.origins, value.place)
 
 
-def _set_default(evaluator: "Evaluator", dest: str) -> ast.expr | None:
+def _set_default(evaluator: "Evaluator", dest: str, here: tuple[Scope | None, int]) -> Value | None:
+    """What `parser.set_defaults(dest=...)` or `set_defaults(**config)` above says."""
+    scope, line = here
     for site in evaluator.project.calls_by_name.get("set_defaults", []):
+        if site.scope is scope and site.call.lineno > line:
+            continue
+        frame = evaluator.frame(site.scope)
         for keyword in site.call.keywords:
             if keyword.arg == dest:
-                return keyword.value
+                return evaluator.named(keyword.value, frame, dest)
+            record = None if keyword.arg else evaluator.value(keyword.value, frame)
+            if isinstance(record, Record) and dest in record.fields:
+                return record.fields[dest]
     return None
 
 
 def _library_call(evaluator: "Evaluator", name: str, node: ast.Call, frame: Frame) -> Value:
+    from infrarsi.reading.trainers.members import library_function
+
     if name in {"builtins.all", "builtins.any"}:
         truth = quantified(evaluator, name.rpartition(".")[2], node, frame)
         if truth is not None:
             return truth
     plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
+    found = libraries.library_value(evaluator, name, node, frame)
+    if found is not None:
+        return found
     if plain and not objects.is_wrapper(name):
         args = tuple(evaluator.value(argument, frame) for argument in node.args)
         keywords = {
@@ -199,17 +283,24 @@ def _library_call(evaluator: "Evaluator", name: str, node: ast.Call, frame: Fram
         known = call_external(name, evaluator.launch, args, keywords)
         if known is not None:
             return known
-    return Made(name, node, frame)
+    return library_function(name, node, frame) or Made(name, node, frame)
 
 
 def _bound_call(
     evaluator: "Evaluator", base: Value, name: str, node: ast.Call, frame: Frame
 ) -> Value:
+    from infrarsi.reading.trainers.members import library_method
+
+    found = libraries.method_value(evaluator, base, name, node, frame)
+    if found is not None:
+        return found
     match base:
         case Made(callee=callee) if is_namespace(callee) and name == "parse_args":
-            return arguments_record(evaluator)
+            return arguments_record(evaluator, node, frame.scope)
         case Made(callee=callee) if is_namespace(callee) and name == "parse_known_args":
-            return Many((arguments_record(evaluator), Unknown("the remaining arguments")))
+            return Many(
+                (arguments_record(evaluator, node, frame.scope), Unknown("the remaining arguments"))
+            )
         case Made() | Instance() if name in _SAME_OBJECT:
             return base
         case Record(fields=fields) if name == "get" and node.args:
@@ -218,6 +309,7 @@ def _bound_call(
             rest = node.args[1:2]
             return found or (evaluator.value(rest[0], frame) if rest else Known(None))
         case Made(callee=callee):
-            return Made(f"{callee}.{name}", node, frame)
+            known = library_method(evaluator, base, name, node, frame)
+            return known or Made(f"{callee}.{name}", node, frame)
         case _:
             return Made(name, node, frame)

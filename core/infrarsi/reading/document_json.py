@@ -53,7 +53,7 @@ class _Reader:
             self.at = word.end()
             return Leaf(_WORDS[word[0]], start, self.at)
         number = _NUMBER.match(self.text, start)
-        if number is None:
+        if number is None or self.text[number.end() : number.end() + 1].isalnum():
             self.fail()
             return None
         self.at = number.end()

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from infrarsi.frozen import Scalar
-from infrarsi.reading import calls, imports, objects
+from infrarsi.reading import calls, commands, expressions, imports, mappings, objects
 from infrarsi.reading.externals import environment, is_builtin, literal
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary, compare, is_true, unary
@@ -19,6 +19,7 @@ from infrarsi.reading.scopes import Event, Function, Guard, Scope, parameters
 from infrarsi.reading.values import (
     ClassValue,
     FunctionValue,
+    Instance,
     Known,
     Many,
     Origin,
@@ -51,6 +52,8 @@ class Evaluator:
         self.importing: list[tuple[str, str]] = []
         self.holding: set[tuple[Scope, str]] = set()
         self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
+        self.spread: dict[tuple[ast.Call, Frame], ast.Call] = {}
+        self.commands: dict[Scope, commands.Command] | None = None
 
     def frame(self, scope: Scope) -> Frame:
         """The scope without a particular call in mind."""
@@ -76,6 +79,10 @@ class Evaluator:
             self._open.discard(key)
         self._known[key] = result
         return result
+
+    def preset(self, node: ast.expr, frame: Frame, value: Value) -> None:
+        """Let an expression that was made up stand for a value."""
+        self._known[(node, frame)] = value
 
     def named(self, node: ast.expr, frame: Frame, name: str) -> Value:
         """The value of an expression bound to `name`: a literal there becomes an origin."""
@@ -105,10 +112,15 @@ class Evaluator:
                 continue
             events = around.scope.events.get(name)
             if events:
-                return self.fold(events, around, at if number == 0 else None)
+                used = at if number == 0 else None
+                since = _last_binding(events, used)
+                value = self.fold(events, around, used)
+                return mappings.changed(self, value, name, around, used, since)
         starred = imports.starred(self, name, frame)
         if starred is not None:
             return starred
+        if name == "__file__":
+            return Known(frame.scope.source.file)
         if name == "__name__":
             is_entry = frame.scope.source.file == self.launch.script
             return Known("__main__" if is_entry else frame.scope.source.file)
@@ -174,7 +186,7 @@ class Evaluator:
                 plain = isinstance(value, bool | int | float | str | None)
                 return Known(value) if plain else Unknown("it is no plain number or text")
             case ast.Name(id=name):
-                return self._comprehended(node, frame) or self.name(name, frame, node)
+                return expressions.comprehended(node, frame) or self.name(name, frame, node)
             case ast.Attribute():
                 return objects.attribute_value(self, node, frame)
             case ast.Call():
@@ -182,9 +194,9 @@ class Evaluator:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return Many(tuple(self.value(element, frame) for element in elements))
             case ast.Dict():
-                return self._dictionary(node, frame)
+                return expressions.dictionary(self, node, frame)
             case ast.Subscript():
-                return self._subscript(node, frame)
+                return expressions.subscript(self, node, frame)
             case ast.Lambda() if node in self.project.scopes:
                 return FunctionValue(self.project.scopes[node], frame)
             case _:
@@ -193,7 +205,9 @@ class Evaluator:
     def _operation(self, node: ast.expr, frame: Frame) -> Value:
         match node:
             case ast.BinOp(left=left, op=op, right=right):
-                return binary(op, self.value(left, frame), self.value(right, frame))
+                return expressions.binary_value(
+                    self, op, self.value(left, frame), self.value(right, frame)
+                )
             case ast.UnaryOp(op=op, operand=operand):
                 return unary(op, self.value(operand, frame))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
@@ -208,7 +222,7 @@ class Evaluator:
                     return first if same else Unknown("it depends on a condition not known")
                 return self.value(body if truth else orelse, frame)
             case ast.JoinedStr(values=parts):
-                return self._joined(parts, frame)
+                return expressions.joined_text(self, parts, frame)
             case ast.NamedExpr(value=value):
                 return self.value(value, frame)
             case _:
@@ -234,35 +248,6 @@ class Evaluator:
             unsure = unsure or truth is None
         return Unknown("it depends on an unknown condition") if unsure else value
 
-    def _joined(self, parts: list[ast.expr], frame: Frame) -> Value:
-        """A formatted text whose parts are all known."""
-        texts: list[Value] = []
-        for part in parts:
-            plain = not isinstance(part, ast.FormattedValue) or part.format_spec is None
-            inner = part.value if isinstance(part, ast.FormattedValue) else part
-            value = self.value(inner, frame)
-            if not plain or not isinstance(value, Known):
-                return Unknown("it is a text put together at run time")
-            texts.append(value)
-        text = "".join(str(value.value) for value in texts if isinstance(value, Known))
-        return Known(text, merge_origins(texts))
-
-    def _dictionary(self, node: ast.Dict, frame: Frame) -> Value:
-        fields: dict[str, Value] = {}
-        for key, value in zip(node.keys, node.values, strict=True):
-            if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-                return Unknown("it is a dictionary whose keys are not all written out")
-            fields[key.value] = self.named(value, frame, key.value)
-        return Record(fields)
-
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
-        base, index = self.value(node.value, frame), self.value(node.slice, frame)
-        if base == Symbol("os.environ"):
-            return environment(self.launch, index) or Unknown(
-                f"the environment variable {ast.unparse(node.slice)} is not set by the launch line"
-            )
-        return self.select(base, index.value if isinstance(index, Known) else None)
-
     def select(self, base: Value, index: Scalar | None) -> Value:
         """`base[index]` for tuples of known length and for named values."""
         match base:
@@ -270,6 +255,8 @@ class Evaluator:
                 return items[index]
             case Record(fields=fields) if isinstance(index, str) and index in fields:
                 return fields[index]
+            case Instance() if isinstance(index, str):
+                return objects.member(self, base, index)
             case Unknown():
                 return base
             case _:
@@ -299,6 +286,8 @@ class Evaluator:
                 return self._parameter(event.name, event.node, frame)
             case "loop":
                 return Unknown(f"`{event.name}` changes in a loop")
+            case "opaque" if isinstance(event.node, Function):
+                return calls.surplus(self, event.name, event.node, frame)
             case _:
                 return Unknown(f"`{event.name}` is set in a way that is not followed")
 
@@ -363,6 +352,8 @@ class Evaluator:
                 values.append(self.named(argument.expression, argument.frame, name))
             else:
                 values.append(self._default(name, default, frame))
+        if not values and frame.scope.name == "forward":
+            return Unknown(f"`{name}` is given by calls of the module")
         if not values:
             return self._default(name, default, frame)
         if all(same_value(values[0], value) for value in values):
@@ -370,21 +361,16 @@ class Evaluator:
         return Unknown(f"`{name}` is given different values by different calls")
 
     def _default(self, name: str, default: ast.expr | None, frame: Frame) -> Value:
+        started = commands.parameter_value(self, frame.scope, name)
+        if started is not None:
+            return started
         if default is None:
             return Unknown(f"no call that gives `{name}` was found")
         return self.named(default, frame.parent or frame, name)
 
-    def _comprehended(self, node: ast.Name, frame: Frame) -> Value | None:
-        """Unknown where the name is the running variable of a comprehension around it."""
-        for ancestor in frame.scope.source.ancestors(node):
-            if isinstance(ancestor, ast.stmt):
-                return None
-            if isinstance(
-                ancestor, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-            ) and any(
-                isinstance(inner, ast.Name) and inner.id == node.id
-                for generator in ancestor.generators
-                for inner in ast.walk(generator.target)
-            ):
-                return Unknown(f"`{node.id}` changes in a loop")
-        return None
+
+def _last_binding(events: Sequence[Event], at: ast.expr | None) -> tuple[int, int]:
+    """Where the last binding before `at` ends, or the last of all."""
+    used = (at.lineno, at.col_offset) if at is not None else None
+    ends = [event.end for event in events if used is None or event.end <= used]
+    return max(ends, default=(0, 0))

@@ -3,7 +3,7 @@
 import ast
 from typing import TYPE_CHECKING
 
-from infrarsi.reading import calls, imports
+from infrarsi.reading import calls, imports, mappings, paths
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.scopes import Event, Function, Scope, dotted
 from infrarsi.reading.values import (
@@ -11,7 +11,9 @@ from infrarsi.reading.values import (
     ClassValue,
     FunctionValue,
     Instance,
+    Known,
     Made,
+    Many,
     Module,
     Record,
     Symbol,
@@ -38,14 +40,18 @@ def attribute_value(evaluator: "Evaluator", node: ast.Attribute, frame: Frame) -
     """What `x.y` holds: an assignment to it in plain sight first, then what `x` is."""
     path = dotted(node)
     written = _written(evaluator, path, frame, node) if path else None
-    if written is not None:
-        return written
-    return attribute(evaluator, evaluator.value(node.value, frame), node.attr)
+    value = written or attribute(evaluator, evaluator.value(node.value, frame), node.attr)
+    return mappings.changed(evaluator, value, path or "", frame, node, (0, 0))
 
 
 def attribute(evaluator: "Evaluator", base: Value, name: str) -> Value:
     """The attribute of a value."""
+    from infrarsi.reading.trainers.members import library_attribute
+
     match base:
+        case Symbol(name="sys") if name == "argv":
+            launch = evaluator.launch
+            return Many((Known(launch.script), *(Known(word) for word in launch.args)))
         case Symbol(name=module):
             return Symbol(f"{module}.{name}")
         case Module(file=file):
@@ -60,8 +66,12 @@ def attribute(evaluator: "Evaluator", base: Value, name: str) -> Value:
             wrapped = evaluator.value(call.args[0], frame)
             inside = name in {"module", "_orig_mod"}
             return wrapped if inside else attribute(evaluator, wrapped, name)
+        case Made():
+            return library_attribute(evaluator, base, name) or Bound(base, name)
         case Unknown():
             return base
+        case Known():
+            return paths.path_attribute(base, name) or Bound(base, name)
         case _:
             return Bound(base, name)
 
@@ -80,11 +90,19 @@ def is_method(scope: Scope) -> bool:
     return not any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
 
 
+def _is_classmethod(scope: Scope) -> bool:
+    node = scope.node
+    decorators = [] if isinstance(node, ast.Lambda | ast.Module) else node.decorator_list
+    return any(isinstance(d, ast.Name) and d.id == "classmethod" for d in decorators)
+
+
 def this_value(evaluator: "Evaluator", frame: Frame) -> Value:
     """What `self` is: the object of the call, or the only one that is ever made."""
+    owner = frame.scope.parent
+    if owner is not None and _is_classmethod(frame.scope):
+        return ClassValue(owner, evaluator.frame(owner.parent or owner))
     if frame.this is not None:
         return frame.this
-    owner = frame.scope.parent
     if owner is None:
         return Unknown("`self` stands outside of a class")
     closure = evaluator.frame(owner.parent) if owner.parent else evaluator.frame(owner)
@@ -148,13 +166,18 @@ def _with_initial(
 def member(evaluator: "Evaluator", instance: Instance, name: str) -> Value:
     """What an object holds under a name, as its class and its constructor call tell."""
     scope = instance.of.scope
+    if name in instance.overlay:
+        return instance.overlay[name]
     given = _field(evaluator, instance, name)
     if given is not None:
         return given
     for method in _methods(scope):
         events = method.events.get(f"self.{name}")
+        put = mappings.put_by_constructor(evaluator, instance, method, name)
+        if put is not None:
+            return put
         if events:
-            return evaluator.fold(events, _method_frame(evaluator, instance, method), None)
+            return evaluator.fold(events, method_frame(evaluator, instance, method), None)
     if name in scope.events:
         held = evaluator.fold(scope.events[name], Frame(scope, instance.of.closure), None)
         return _asmember(evaluator, instance, _field_default(evaluator, held))
@@ -271,7 +294,8 @@ def _methods(scope: Scope) -> list[Scope]:
     return sorted(methods, key=lambda method: method.name != "__init__")
 
 
-def _method_frame(evaluator: "Evaluator", instance: Instance, method: Scope) -> Frame:
+def method_frame(evaluator: "Evaluator", instance: Instance, method: Scope) -> Frame:
+    """A method's frame for an object; the constructor's with the call that made the object."""
     bound = FunctionValue(method, instance.of.closure, instance)
     if method.name == "__init__" and instance.call is not None and instance.frame is not None:
         return calls.entered_frame(evaluator, bound, instance.call, instance.frame)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from infrarsi.launch import Launch
 from infrarsi.reading.configurator import apply_configurator
+from infrarsi.reading.documents import Document, Format, parse_document
 from infrarsi.reading.scopes import Scope, module_scope, scope_of_file
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.syntax import SourceFile, parse_source
@@ -41,6 +42,7 @@ class Project:
         self._roots = _import_roots(launch)
         self.files: dict[str, SourceFile] = {}
         self.modules: dict[str, Scope] = {}
+        self.documents: dict[str, Document] = {}
         self._load_reachable()
         self.overlays = apply_configurator(self.modules.get(launch.script), sources, launch)
         self.scopes: dict[ast.AST, Scope] = {
@@ -57,6 +59,18 @@ class Project:
         self.calls_by_name: dict[str, list[CallSite]] = {}
         for site in self.calls:
             self.calls_by_name.setdefault(site.name, []).append(site)
+
+    def text(self, path: str) -> str | None:
+        """The text of any file of the workspace."""
+        return self._sources.text(path)
+
+    def document(self, path: str, form: Format) -> Document | None:
+        """A configuration file, parsed; it counts as read from then on."""
+        text = self._sources.text(path)
+        if text is None:
+            return None
+        self.documents[path] = parse_document(path, text, form)
+        return self.documents[path]
 
     def scope_of(self, file: str, node: ast.AST) -> Scope:
         """The innermost scope around a node (for a function: the scope it is defined in)."""

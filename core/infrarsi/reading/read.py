@@ -11,6 +11,7 @@ from infrarsi.place import Place
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.find_knobs import find_knobs
 from infrarsi.reading.horizon import updates_fact
+from infrarsi.reading.loading import named_documents
 from infrarsi.reading.numerics import loss_fact, parameters_fact, precision_fact
 from infrarsi.reading.optimization import (
     clip_fact,
@@ -67,12 +68,14 @@ def _read(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Reading:
     values = dict(_values(evaluator, work))
     facts = tuple(_fact(evaluator, name, value) for name, value in values.items())
     facts = tuple(_with_cast_place(evaluator, fact) for fact in facts)
+    documents = _documents(evaluator)
     return Reading(
         facts=facts,
         knobs=find_knobs(evaluator, work, n_cpus),
         roles=find_roles(evaluator, work),
         problems=tuple(_problems(project, work)),
         files=tuple(project.files),
+        documents=documents,
         bindings=dict(_bindings(values)),
     )
 
@@ -187,6 +190,10 @@ def _problems(project: Project, work: StepWork) -> Iterator[Problem]:
         for line in source.broken:
             what = "This line could not be parsed."
             yield Problem(what=what, place=_line(source, line), half_typed=True)
+    for document in project.documents.values():
+        for line in document.broken:
+            what = "This line could not be read."
+            yield Problem(what=what, place=document.line_place(line), half_typed=True)
     for site in project.calls_by_name.get("exec", []):
         if site.scope.source.file in project.files and not project.is_overlay(site.call):
             what = "Code is made at run time here; only a run can tell what it sets."
@@ -199,6 +206,11 @@ def _problems(project: Project, work: StepWork) -> Iterator[Problem]:
     elif work.training.update is None:
         place = work.training.backward.scope.source.place(work.training.backward.call)
         yield Problem(what="No optimizer step was found around this backward call.", place=place)
+
+
+def _documents(evaluator: Evaluator) -> tuple[str, ...]:
+    named_documents(evaluator)
+    return tuple(sorted(evaluator.project.documents))
 
 
 def _line(source: SourceFile, line: int) -> Place:

@@ -31,6 +31,8 @@ class Problem(Frozen):
 class Reading(Frozen):
     """Facts, knobs, roles and problems of one job's sources. `files` are those reachable.
 
+    `documents` are the configuration files it loads (YAML, TOML, JSON).
+
     `bindings` tells, for each fact that one literal or launch choice sets by itself, how another
     value would get there.
     """
@@ -40,6 +42,7 @@ class Reading(Frozen):
     roles: tuple[RoleSpan, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
     bindings: dict[str, Binding] = {}
 
     def fact(self, name: str) -> Fact | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from infrarsi.reading.merges import Merge, merges_of
 from infrarsi.reading.syntax import SourceFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -55,6 +56,7 @@ class Scope:
     node: ast.Module | ast.ClassDef | Function
     parent: "Scope | None" = None
     events: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
+    merges: dict[str, list[Merge]] = field(default_factory=dict[str, list[Merge]])
     returns: list[Event] = field(default_factory=list[Event])
     is_generator: bool = False
     inner: dict[ast.AST, "Scope"] = field(default_factory=dict[ast.AST, "Scope"])
@@ -133,6 +135,8 @@ class _Collector:
 
     def statement(self, node: ast.stmt) -> None:
         self._walrus(node)
+        for merge in merges_of(node):
+            self.scope.merges.setdefault(merge.target, []).append(merge)
         match node:
             case ast.Assign():
                 for target in node.targets:
@@ -231,6 +235,8 @@ class _Collector:
         operator: ast.operator | None = None,
     ) -> None:
         name = dotted(target)
+        if name is None and kind == "augment":
+            name = ast.unparse(target)
         if name is not None:
             self._keep(self._make(name, kind, node, value, path, operator))
 

@@ -69,8 +69,10 @@ class Known:
 
     def direct(self) -> Origin | None:
         """The one literal this value is, if it is not computed."""
-        if len(self.origins) == 1 and _same(self.origins[0].value, self.value):
-            return self.origins[0]
+        if len(self.origins) == 1:
+            only = self.origins[0]
+            is_text = only.carrier == "environment" and str(self.value) == only.value
+            return only if is_text or _same(only.value, self.value) else None
         return None
 
 
@@ -145,11 +147,15 @@ class ClassValue:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """An object of a class of the workspace, with the call that made it where it is known."""
+    """An object of a class of the workspace, with the call that made it where it is known.
+
+    `overlay` holds what was put into it by name afterwards, from a file or the launch line.
+    """
 
     of: ClassValue
     call: ast.Call | None = None
     frame: "Frame | None" = field(default=None)
+    overlay: Mapping[str, "Value"] = field(default_factory=dict[str, "Value"])
 
 
 @dataclass(frozen=True, eq=False)
