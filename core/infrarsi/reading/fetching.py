@@ -82,6 +82,7 @@ class _Explorer:
                 self._loader(value)
             case Made(call=call, frame=frame) if (call, frame) not in self._seen:
                 self._seen.add((call, frame))
+                self._size(call, frame)
                 for argument in call.args:
                     self._iterated(self.evaluator.value(argument, frame))
             case FunctionValue():

@@ -81,6 +81,8 @@ def is_model(evaluator: Evaluator, value: Value) -> bool:
             return is_model(evaluator, evaluator.value(value.call.args[0], value.frame))
         module = value.callee.startswith("torch.nn.") and "functional" not in value.callee
         loss = value.callee.endswith("Loss")
+        if value.callee.endswith("DeepSpeedEngine"):
+            return True
         return (module and not loss) or value.callee.endswith(".from_pretrained")
     return is_module_class(evaluator, value)
 

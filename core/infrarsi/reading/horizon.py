@@ -5,7 +5,7 @@ import ast
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.operators import binary
 from infrarsi.reading.scopes import dotted
-from infrarsi.reading.training import Loop
+from infrarsi.reading.training import Loop, Training
 from infrarsi.reading.values import Known, Unknown, Value
 from infrarsi.reading.workload import StepWork, spelled, whole_number
 
@@ -15,7 +15,7 @@ def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
     training = work.training
     if training is None or training.update is None:
         return Unknown("no loop around an optimizer step was found")
-    passes = _passes(evaluator, training.update)
+    passes = _all_passes(evaluator, training)
     if passes is None:
         guess = spelled(evaluator, "updates")
         unclear = Unknown("how many passes is not written out")
@@ -28,6 +28,21 @@ def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
     if isinstance(updates, Known) and whole_number(updates) is None:
         return Unknown("its bound is no number of steps")
     return updates
+
+
+def _all_passes(evaluator: Evaluator, training: Training) -> Value | None:
+    """Passes through the updating loop, those of counting loops around it multiplied."""
+    if training.update is None:
+        return None
+    passes = _passes(evaluator, training.update)
+    if passes is None or _broken_at(training.update) is not None:
+        return passes
+    for loop in training.outer:
+        around = _passes(evaluator, loop)
+        if around is None:
+            return Unknown("how often the loops around the step run is not written out")
+        passes = binary(ast.Mult(), around, passes)
+    return passes
 
 
 def _passes(evaluator: Evaluator, loop: Loop) -> Value | None:

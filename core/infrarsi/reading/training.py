@@ -30,8 +30,8 @@ class Training:
     """The training loop and what runs within one step.
 
     `update` makes one optimizer step a pass (None where no loop was found); `inner` are the
-    loops between it and the backward call, innermost first. `conditions` decide in which passes
-    the optimizer steps.
+    loops between it and the backward call, innermost first, `outer` those around it.
+    `conditions` decide in which passes the optimizer steps.
     """
 
     backward: CallSite
@@ -41,6 +41,7 @@ class Training:
     blocks: tuple[tuple[Scope, ast.AST], ...]
     calls: tuple[CallSite, ...]
     conditions: tuple[Condition, ...] = ()
+    outer: tuple[Loop, ...] = ()
 
     def holds(self, scope: Scope, node: ast.AST) -> bool:
         """Whether a node runs within a step."""
@@ -97,7 +98,8 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
                 and not _without_gradient(site)
             )
             conditions = _conditions(evaluator, loop, tuple(nest[:number]), inside)
-            return Training(backward, inside, loop, tuple(nest[:number]), blocks, calls, conditions)
+            inner, outer = tuple(nest[:number]), tuple(nest[number + 1 :])
+            return Training(backward, inside, loop, inner, blocks, calls, conditions, outer)
     return Training(backward, (), None, tuple(nest), (), ())
 
 
@@ -139,6 +141,8 @@ def _steps_optimizer(evaluator: Evaluator, site: CallSite) -> bool:
         if "lr_scheduler" in callee or "profiler" in callee:
             return False
         if ".optim" in callee or "optim." in callee or callee.endswith("GradScaler"):
+            return True
+        if callee.endswith("DeepSpeedEngine"):
             return True
     name = _spelling(receiver, site.scope).lower()
     if "sched" in name or "prof" in name:

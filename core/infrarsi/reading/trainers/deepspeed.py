@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.flow import Fetch
+from infrarsi.reading.loading import file_value
 from infrarsi.reading.objects import attribute
 from infrarsi.reading.operators import binary
 from infrarsi.reading.project import CallSite
@@ -61,8 +62,6 @@ def configuration(evaluator: Evaluator, site: CallSite) -> Value:
 def _loaded(evaluator: Evaluator, value: Value) -> Value:
     if not isinstance(value, Known) or not isinstance(value.value, str):
         return value
-    from infrarsi.reading.loading import file_value
-
     held = file_value(evaluator, value.value, "json")
     return held or Unknown(f"the configuration {value.value} is not there")
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infrarsi.frozen import Scalar
+from infrarsi.reading import objects
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.frames import Frame
-from infrarsi.reading.objects import member
 from infrarsi.reading.scopes import Scope
 from infrarsi.reading.values import (
     Bound,
@@ -73,7 +73,7 @@ class Settings:
             case Made():
                 return argument(self.evaluator, self.held.call, self.held.frame, name, position)
             case Instance():
-                found = member(self.evaluator, self.held, name)
+                found = objects.member(self.evaluator, self.held, name)
                 return None if isinstance(found, Bound) else found
             case Record(fields=fields):
                 return fields.get(name)
