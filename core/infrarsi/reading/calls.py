@@ -10,6 +10,7 @@ from infrarsi.reading.frames import Argument, Frame, bind_arguments
 from infrarsi.reading.options import Option, convert, given_texts, given_value, is_namespace
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function, Scope, parameters
+from infrarsi.reading.texts import text_method
 from infrarsi.reading.values import (
     Bound,
     ClassValue,
@@ -295,6 +296,9 @@ def _bound_call(
     if found is not None:
         return found
     match base:
+        case Known():
+            plain = text_method(base, name, [evaluator.value(a, frame) for a in node.args])
+            return plain or Made(name, node, frame)
         case Made(callee=callee) if is_namespace(callee) and name == "parse_args":
             return arguments_record(evaluator, node, frame.scope)
         case Made(callee=callee) if is_namespace(callee) and name == "parse_known_args":

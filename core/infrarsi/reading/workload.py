@@ -93,7 +93,7 @@ def read_step_work(evaluator: Evaluator) -> StepWork:
 
 def _of_one_process(micro: Value, world: Value, library: LibraryJob | None) -> Value:
     """The rows of one process, where a loader's are cut among them."""
-    if library is None or library.splits_rows is False:
+    if library is None or library.splits_rows is False or isinstance(micro, Unknown):
         return micro
     if library.splits_rows is None:
         return Unknown("whether the loader's rows are cut among the processes is not known")
