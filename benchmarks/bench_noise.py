@@ -45,6 +45,7 @@ def centred(pairs: Sequence[RecordedPair]) -> dict[str, float]:
         for side in ("baseline", "candidate")
     }
     units = [unit.log_ratio() for unit in as_units(pairs)]
+    slots = [unit.slot_log_ratio() for unit in as_units(pairs)]
     seen = {
         "unit_bias": centre(units),
         "baseline_first": centre(by_side["baseline"]),
@@ -52,7 +53,7 @@ def centred(pairs: Sequence[RecordedPair]) -> dict[str, float]:
         "first_is_slower": centre([r.first_over_second() for r in pairs]),
     }
     measures = {key: value for name, c in seen.items() for key, value in _in_pct(name, c).items()}
-    noise = fit_noise(units)
+    noise = fit_noise(units, slots)
     return {
         "n_pairs": len(pairs),
         **measures,

@@ -47,6 +47,16 @@ class Unit(Frozen):
         """Mean of the two pairs' log ratios."""
         return statistics.fmean(pair.log_ratio() for pair in self.pairs)
 
+    def slot_log_ratio(self) -> float:
+        """How much slower the job started first was: log of its step time over the other's.
+
+        Where the pairs differ in nothing but the order, a gain of the candidate cancels out.
+        """
+        return statistics.fmean(
+            pair.log_ratio() if pair.started_first == "baseline" else -pair.log_ratio()
+            for pair in self.pairs
+        )
+
 
 def _log_ratio(a: Turn, b: Turn) -> float:
     times = {turn.side: statistics.median(turn.steps_s) for turn in (a, b)}

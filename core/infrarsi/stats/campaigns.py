@@ -11,49 +11,43 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from infrarsi.contract.contract import Protocol
-from infrarsi.stats.boundaries import boundaries
+from infrarsi.stats.boundaries import boundaries, seen_of
 from infrarsi.stats.look_rule import apply_rule
 from infrarsi.stats.noise import FLOOR_SD
-from infrarsi.stats.statistic import Floats, at_look
+from infrarsi.stats.statistic import Units, at_look
 
 
 class NoiseSource(Interface):
-    """Log ratios of units that differ by nothing; their mean is zero."""
+    """Units that differ by nothing; their gains have mean zero."""
 
-    def control(self, rng: Generator, n_campaigns: int, n_aa: int) -> Floats:
-        """Sum of squares of each campaign's A/A units, shape (n_campaigns,)."""
+    def control(self, rng: Generator, n_campaigns: int, n_aa: int) -> Units:
+        """Each campaign's A/A units."""
         ...
 
-    def confirmation(self, rng: Generator, n_campaigns: int, n_units: int) -> Floats:
-        """Log ratios of each campaign's units, shape (n_campaigns, n_units)."""
+    def confirmation(self, rng: Generator, n_campaigns: int, n_units: int) -> Units:
+        """Each campaign's units of one finalist."""
         ...
 
 
 def units_to_promote(
-    log_ratios: Floats,
-    aa_sum_squares: Floats,
-    n_aa: int,
-    protocol: Protocol,
-    floor_sd: float = FLOOR_SD,
+    units: Units, control: Units, protocol: Protocol, floor_sd: float = FLOOR_SD
 ) -> NDArray[np.int64]:
     """Confirm each campaign's units; after how many it is promoted, 0 where it is not.
 
     Args:
-        log_ratios: shape (n_campaigns, n_units); looks beyond `n_units` are not reached.
-        aa_sum_squares: sum of squared log ratios of each campaign's A/A units.
-        n_aa: A/A units in that sum.
+        units: looks beyond their number are not reached.
+        control: the A/A units of the same campaigns.
         protocol: looks, alpha, finalists and the smallest gain that counts.
         floor_sd: as in `noise.NoiseModel`.
     """
-    plan = boundaries(protocol, n_aa)
+    plan = boundaries(protocol, seen_of(units, control))
     target = math.log1p(protocol.min_gain_frac)
-    promoted = np.zeros(len(log_ratios), dtype=np.int64)
-    going = np.ones(len(log_ratios), dtype=bool)
+    promoted = np.zeros(len(units.gains), dtype=np.int64)
+    going = np.ones(len(units.gains), dtype=bool)
     for k, n in enumerate(plan.looks):
-        if n > log_ratios.shape[1]:
+        if n > units.gains.shape[1]:
             break
-        seen = at_look(log_ratios, n, aa_sum_squares, n_aa, floor_sd)
-        found = apply_rule(seen, target, k, plan)
+        found = apply_rule(at_look(units.first(n), control, floor_sd), target, k, plan)
         promoted[going & found.promote] = n
         going &= ~(found.promote | found.futile)
     return promoted

@@ -13,10 +13,10 @@ import numpy as np
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
-from infrarsi.stats.boundaries import INTERVAL_LEVEL, boundaries
+from infrarsi.stats.boundaries import INTERVAL_LEVEL, boundaries, seen_of
 from infrarsi.stats.look_rule import LookResult, apply_rule
 from infrarsi.stats.noise import NoiseModel
-from infrarsi.stats.statistic import at_look
+from infrarsi.stats.statistic import Floats, Units, at_look
 
 
 class Ratio(Frozen):
@@ -43,7 +43,12 @@ class Decision(Frozen):
     gain_excluded: bool = False
 
 
-def decide(log_ratios: Sequence[float], noise: NoiseModel, protocol: Protocol) -> Decision:
+def decide(
+    log_ratios: Sequence[float],
+    noise: NoiseModel,
+    protocol: Protocol,
+    slots: Sequence[float] = (),
+) -> Decision:
     """Judge the units at the latest planned look they reach.
 
     Args:
@@ -51,15 +56,17 @@ def decide(log_ratios: Sequence[float], noise: NoiseModel, protocol: Protocol) -
             units beyond the latest look reached are not used.
         noise: the A/A control of the same machine and contract.
         protocol: looks, alpha and the smallest gain that counts.
+        slots: `Unit.slot_log_ratio` of the same units; without them more is asked of a gain.
     """
-    plan = boundaries(protocol, noise.n_aa)
+    units = Units(gains=_row(log_ratios), slots=_row(slots))
+    control = Units(gains=_row(noise.log_ratios), slots=_row(noise.slots))
+    plan = boundaries(protocol, seen_of(units, control))
     reached = [i for i, n in enumerate(plan.looks) if n <= len(log_ratios)]
     if not reached:
         return Decision(kind="continue", n_units=len(log_ratios))
     k = reached[-1]
     n = plan.looks[k]
-    units = np.asarray([log_ratios[:n]], dtype=np.float64)
-    seen = at_look(units, n, np.array([noise.sum_squares]), noise.n_aa, noise.floor_sd)
+    seen = at_look(units.first(n), control, noise.floor_sd)
     found = apply_rule(seen, math.log1p(protocol.min_gain_frac), k, plan)
     return Decision(
         kind=_kind(found, is_last=k == len(plan.looks) - 1),
@@ -84,6 +91,10 @@ def _speedup(mean: float, error: float, width: float) -> Ratio | None:
         return None
     half = width * error
     return Ratio(ratio=math.exp(mean), low=_exp(mean - half), high=_exp(mean + half))
+
+
+def _row(values: Sequence[float]) -> Floats:
+    return np.asarray([values], dtype=np.float64).reshape(1, -1)
 
 
 def _exp(x: float) -> float:

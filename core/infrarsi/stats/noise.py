@@ -14,24 +14,45 @@ FLOOR_SD = 0.003
 
 
 class NoiseModel(Frozen):
-    """The A/A control of a machine and a contract: sum of squared log ratios of `n_aa` units."""
+    """The A/A control of a machine and a contract: what its units showed, natural logs.
 
-    sum_squares: float = 0.0
-    n_aa: int = 0
+    `slots` say how much slower the job started first was, one a unit or none where not kept.
+    """
+
+    log_ratios: tuple[float, ...] = ()
+    slots: tuple[float, ...] = ()
     floor_sd: float = FLOOR_SD
 
     @property
+    def n_aa(self) -> int:
+        """Units of the control."""
+        return len(self.log_ratios)
+
+    @property
     def sd(self) -> float | None:
-        """Standard deviation of a unit's log ratio, at least the floor; None where unmeasured."""
-        if self.n_aa == 0:
+        """Standard deviation of a unit's log ratio, at least the floor; None where unmeasured.
+
+        Pools the log ratios about zero and the slots about their mean.
+        """
+        if not self.log_ratios:
             return None
-        return math.sqrt(max(self.sum_squares / self.n_aa, self.floor_sd**2))
+        squares = math.fsum(x * x for x in self.log_ratios)
+        freedom = self.n_aa
+        if len(self.slots) > 1:
+            mean = math.fsum(self.slots) / len(self.slots)
+            squares += math.fsum((x - mean) ** 2 for x in self.slots)
+            freedom += len(self.slots) - 1
+        return math.sqrt(max(squares / freedom, self.floor_sd**2))
 
 
-def fit_noise(aa_log_ratios: Sequence[float], floor_sd: float = FLOOR_SD) -> NoiseModel:
-    """Pool the log ratios of A/A units (natural logs, one a unit) about zero."""
-    return NoiseModel(
-        sum_squares=math.fsum(x * x for x in aa_log_ratios),
-        n_aa=len(aa_log_ratios),
-        floor_sd=floor_sd,
-    )
+def fit_noise(
+    aa_log_ratios: Sequence[float], aa_slots: Sequence[float] = (), floor_sd: float = FLOOR_SD
+) -> NoiseModel:
+    """The noise that A/A units show.
+
+    Args:
+        aa_log_ratios: natural logs, one a unit.
+        aa_slots: `Unit.slot_log_ratio` of the same units; none where they were not kept.
+        floor_sd: lower bound of the standard deviation.
+    """
+    return NoiseModel(log_ratios=tuple(aa_log_ratios), slots=tuple(aa_slots), floor_sd=floor_sd)

@@ -12,7 +12,7 @@ from infrarsi.contract.contract import Protocol
 from infrarsi.stats.campaigns import NoiseSource, units_to_promote
 from infrarsi.stats.noise import FLOOR_SD, NoiseModel
 from infrarsi.stats.simulation import Noise
-from infrarsi.stats.statistic import Floats
+from infrarsi.stats.statistic import Units
 
 POWER = 0.8
 LARGEST_GAIN_FRAC = 99.0
@@ -34,8 +34,11 @@ def resolvable(
     if sd is None or n_units < min(protocol.looks):
         return None
     units = Noise(sd=sd).confirmation(np.random.default_rng(7), _N_SIMULATED, n_units)
-    control = np.full(_N_SIMULATED, noise.sum_squares)
-    return _smallest(units, control, noise.n_aa, protocol, noise.floor_sd, POWER)
+    control = Units(
+        gains=np.tile(noise.log_ratios, (_N_SIMULATED, 1)),
+        slots=np.tile(noise.slots, (_N_SIMULATED, 1)),
+    )
+    return _smallest(units, control, protocol, noise.floor_sd, POWER)
 
 
 def promotion_chances(
@@ -50,7 +53,7 @@ def promotion_chances(
     """For each true gain, the share of confirmations of at most `n_units` units that promote it."""
     units, control = _draw(noise, n_aa, n_units, n_campaigns, seed)
     return tuple(
-        float(np.mean(units_to_promote(units + math.log1p(gain), control, n_aa, protocol) > 0))
+        float(np.mean(units_to_promote(units.gaining(math.log1p(gain)), control, protocol) > 0))
         for gain in gains_frac
     )
 
@@ -69,28 +72,23 @@ def smallest_gain(
     None where none below `LARGEST_GAIN_FRAC` is.
     """
     units, control = _draw(noise, n_aa, n_units, n_campaigns, seed)
-    return _smallest(units, control, n_aa, protocol, FLOOR_SD, power)
+    return _smallest(units, control, protocol, FLOOR_SD, power)
 
 
 def _draw(
     noise: NoiseSource, n_aa: int, n_units: int, n_campaigns: int, seed: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Units, Units]:
     rng = np.random.default_rng([seed, n_aa, n_units, n_campaigns])
     return noise.confirmation(rng, n_campaigns, n_units), noise.control(rng, n_campaigns, n_aa)
 
 
 def _smallest(
-    units: Floats,
-    control: Floats,
-    n_aa: int,
-    protocol: Protocol,
-    floor_sd: float,
-    power: float,
+    units: Units, control: Units, protocol: Protocol, floor_sd: float, power: float
 ) -> float | None:
     """Bisection: with the noise held fixed, no campaign promotes a gain but not a larger one."""
 
     def suffices(log_gain: float) -> bool:
-        n = units_to_promote(units + log_gain, control, n_aa, protocol, floor_sd)
+        n = units_to_promote(units.gaining(log_gain), control, protocol, floor_sd)
         return float(np.mean(n > 0)) >= power
 
     low, high = 0.0, math.log1p(LARGEST_GAIN_FRAC)

@@ -13,14 +13,17 @@ import numpy as np
 from numpy.random import Generator
 from scipy.stats import t as student
 
-from infrarsi.stats.statistic import Floats
+from infrarsi.stats.statistic import Floats, Units
 
 FEWEST_PAIRS = 8
+_NORMAL_BY_MEDIAN = 1.4826
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """How a campaign's noise differs from the recorded pairs'. Scales are in their spread.
+    """How a campaign's noise differs from the recorded pairs'.
+
+    Scales are in the spread of those, by the median of their deviations.
 
     Attributes:
         tail_df: degrees of freedom of the scale mixture each pair's residual is multiplied by
@@ -28,6 +31,8 @@ class World:
         slot_walk: steps of a random walk, a pair, of how much slower the job started first is.
         slot_trend: standard deviation over campaigns of that slowness's linear trend, a pair.
         unit_walk: steps of a random walk, a unit, between the two sides themselves.
+        unit_noise: standard deviation of what differs between the sides in a whole unit, in both
+            start orders alike, so that slots do not show it.
         slot_factor_most: the recorded slowness of the job started first is multiplied by a factor
             drawn uniformly between 0 and this, one a campaign.
         slot_log_sd: and by a log-normal one, one a pair, so that units do not cancel it.
@@ -38,6 +43,7 @@ class World:
     slot_walk: float = 0.0
     slot_trend: float = 0.0
     unit_walk: float = 0.0
+    unit_noise: float = 0.0
     slot_factor_most: float | None = None
     slot_log_sd: float = 0.0
     spread_log_sd: float = 0.0
@@ -49,11 +55,13 @@ WORLDS = {
     "drift": World(slot_walk=0.3, slot_trend=0.05, unit_walk=0.1),
     "slot_bias": World(slot_factor_most=3.0, slot_log_sd=0.5),
     "changed_machine": World(spread_log_sd=0.25),
+    "unlike_sides": World(unit_noise=0.5),
     "all_together": World(
         tail_df=4.0,
         slot_walk=0.2,
         slot_trend=0.03,
         unit_walk=0.1,
+        unit_noise=0.2,
         slot_factor_most=2.0,
         slot_log_sd=0.3,
         spread_log_sd=0.2,
@@ -72,22 +80,23 @@ class RecordedNoise:
     pairs: tuple[float, ...]
     world: World = World()
 
-    def control(self, rng: Generator, n_campaigns: int, n_aa: int) -> Floats:
-        """Sum of squares of each campaign's A/A units, shape (n_campaigns,)."""
-        return np.square(self._units(rng, n_campaigns, n_aa, spread_log_sd=0.0)).sum(axis=1)
+    def control(self, rng: Generator, n_campaigns: int, n_aa: int) -> Units:
+        """Each campaign's A/A units."""
+        return self._units(rng, n_campaigns, n_aa, spread_log_sd=0.0)
 
-    def confirmation(self, rng: Generator, n_campaigns: int, n_units: int) -> Floats:
-        """Log ratios of each campaign's units, shape (n_campaigns, n_units)."""
+    def confirmation(self, rng: Generator, n_campaigns: int, n_units: int) -> Units:
+        """Each campaign's units; their gains have mean zero."""
         return self._units(rng, n_campaigns, n_units, self.world.spread_log_sd)
 
-    def _units(
-        self, rng: Generator, n_campaigns: int, n_units: int, spread_log_sd: float
-    ) -> Floats:
+    def _units(self, rng: Generator, n_campaigns: int, n_units: int, spread_log_sd: float) -> Units:
         pairs = self._pairs(rng, n_campaigns, 2 * n_units)
-        units = (pairs[:, 0::2] - pairs[:, 1::2]) / 2
-        steps = self._sd() / np.sqrt(2) * self.world.unit_walk * rng.standard_normal(units.shape)
+        first, second = pairs[:, 0::2], pairs[:, 1::2]
+        unit_sd = self._sd() / np.sqrt(2)
+        walk = np.cumsum(self.world.unit_walk * rng.standard_normal(first.shape), axis=1)
+        apart = self.world.unit_noise * rng.standard_normal(first.shape)
         spread = np.exp(spread_log_sd * rng.standard_normal((n_campaigns, 1)))
-        return spread * (units + np.cumsum(steps, axis=1))
+        gains = (first - second) / 2 + unit_sd * (walk + apart)
+        return Units(gains=spread * gains, slots=spread * (first + second) / 2)
 
     def _pairs(self, rng: Generator, n_campaigns: int, n_pairs: int) -> Floats:
         """Log ratios of the side started first, shape (n_campaigns, n_pairs)."""
@@ -105,7 +114,9 @@ class RecordedNoise:
         return slots + residuals + sd * (trend + walk)
 
     def _sd(self) -> float:
-        return float(np.std(self.pairs, ddof=1))
+        """Of ordinary pairs: a few that stray far do not count, where most do not."""
+        off = np.abs(np.asarray(self.pairs) - np.median(self.pairs))
+        return float(_NORMAL_BY_MEDIAN * np.median(off))
 
 
 def _tails(rng: Generator, df: float, shape: tuple[int, ...]) -> Floats:

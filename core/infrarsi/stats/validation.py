@@ -50,6 +50,6 @@ def simulate_campaigns(
     control = noise.control(rng, n_campaigns, n_aa)
     promoted = np.zeros(n_campaigns, dtype=bool)
     for _ in range(protocol.max_finalists):
-        units = target + noise.confirmation(rng, n_campaigns, max(protocol.looks))
-        promoted |= units_to_promote(units, control, n_aa, protocol) > 0
+        units = noise.confirmation(rng, n_campaigns, max(protocol.looks)).gaining(target)
+        promoted |= units_to_promote(units, control, protocol) > 0
     return FalsePromotions(n_false=int(promoted.sum()), n_campaigns=n_campaigns)

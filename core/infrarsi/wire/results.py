@@ -43,8 +43,9 @@ class Resolvable(Frozen):
 class Calibration(Frozen):
     """What was measured for one contract on one machine; bound to both.
 
-    `aa_log_ratios` are the log ratios of the baseline against itself, one a unit; `pair_log_sd`
-    is their pooled standard deviation about zero.
+    `aa_log_ratios` are the log ratios of the baseline against itself, one a unit, and
+    `aa_slot_log_ratios` how much slower the job started first was in each; `pair_log_sd` is the
+    standard deviation of a unit's log ratio that both tell of.
     """
 
     contract_digest: str
@@ -61,6 +62,7 @@ class Calibration(Frozen):
     mem_limit_bytes: int | None = None
     pair_log_sd: float
     aa_log_ratios: tuple[float, ...]
+    aa_slot_log_ratios: tuple[float, ...] = ()
     resolvable: tuple[Resolvable, ...]
     sandbox_level: str
     baseline_losses: tuple[float, ...] = ()

@@ -50,7 +50,8 @@ def calibrate(
     step_s = completed.step_time_s
     times = completed.step_times_s or (step_s,)
     ratios = tuple(unit.log_ratio() for unit in controls)
-    noise = fit_noise(ratios)
+    slots = tuple(unit.slot_log_ratio() for unit in controls)
+    noise = fit_noise(ratios, slots)
     return Calibration(
         contract_digest=job.lock.digest,
         machine=machine_name(),
@@ -66,6 +67,7 @@ def calibrate(
         mem_limit_bytes=job.memory_budget_bytes,
         pair_log_sd=noise.sd or 0.0,
         aa_log_ratios=ratios,
+        aa_slot_log_ratios=slots,
         resolvable=tuple(
             Resolvable(
                 minutes=minutes,

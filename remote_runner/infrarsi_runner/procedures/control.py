@@ -14,7 +14,7 @@ from infrarsi_runner.running import Side, outcome_of
 MOST_UNITS = 2
 WITHIN_S = 300.0
 """A second unit makes every later confirmation shorter, where it is cheap: one unit alone asks of
-a gain to stand 26 standard errors above zero at the first look, two ask 12."""
+a gain to stand 7 standard errors above zero at the first look, two ask 5.5."""
 
 START_S = 10.0
 """What starting and ending the two processes of a pair takes, about."""

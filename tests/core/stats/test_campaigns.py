@@ -5,18 +5,18 @@ import numpy as np
 from infrarsi.contract.contract import Protocol
 from infrarsi.stats.campaigns import units_to_promote
 from infrarsi.stats.confirmation import decide
-from infrarsi.stats.noise import NoiseModel
+from infrarsi.stats.noise import fit_noise
 from infrarsi.stats.recorded import RecordedNoise
+from infrarsi.stats.statistic import Units
 
 PROTOCOL = Protocol()
 PAIRS = tuple(0.05 + 0.02 * np.random.default_rng(0).standard_normal(40))
 
 
-def confirmed_by_decide(units, sum_squares, n_aa):
+def confirmed_by_decide(units, slots, noise):
     """The loop of a real confirmation, a look at a time."""
-    noise = NoiseModel(sum_squares=sum_squares, n_aa=n_aa)
     for look in PROTOCOL.looks:
-        decision = decide(list(units[:look]), noise, PROTOCOL)
+        decision = decide(list(units[:look]), noise, PROTOCOL, slots=list(slots[:look]))
         if decision.kind != "continue":
             return (decision.kind == "promote") * look
     raise AssertionError("the last look always ends it")
@@ -26,23 +26,30 @@ def test_simulated_campaigns_end_exactly_as_real_ones():
     rng = np.random.default_rng(6)
     source = RecordedNoise(pairs=PAIRS)
     control = source.control(rng, 300, 2)
-    gains = np.linspace(0.0, 0.2, 300)[:, None]
-    units = gains + source.confirmation(rng, 300, 8)
-    promoted = units_to_promote(units, control, 2, PROTOCOL)
-    one_by_one = [confirmed_by_decide(u, s, 2) for u, s in zip(units, control, strict=True)]
-    assert list(promoted) == one_by_one
+    units = source.confirmation(rng, 300, 8)
+    units = Units(gains=units.gains + np.linspace(0.0, 0.15, 300)[:, None], slots=units.slots)
+    promoted = units_to_promote(units, control, PROTOCOL)
+    noises = [fit_noise(g, s) for g, s in zip(control.gains, control.slots, strict=True)]
+    each = zip(units.gains, units.slots, noises, strict=True)
+    assert list(promoted) == [confirmed_by_decide(*one) for one in each]
     assert set(promoted) == {0, 2, 4, 8}
 
 
+def like(gains, spread=0.02):
+    """A control of two units, and units of those gains, all slots alike."""
+    gains = np.asarray(gains)
+    control = Units(gains=np.full((len(gains), 2), spread), slots=np.zeros((len(gains), 2)))
+    return Units(gains=gains, slots=np.zeros_like(gains)), control
+
+
 def test_looks_that_are_not_affordable_promote_nothing():
-    units = np.full((3, 8), math.log(1.2))
-    control = np.full(3, 2 * 0.02**2)
-    assert list(units_to_promote(units, control, 2, PROTOCOL)) != [0, 0, 0]
-    assert list(units_to_promote(units[:, :1], control, 2, PROTOCOL)) == [0, 0, 0]
+    units, control = like(np.full((3, 8), math.log(1.2)))
+    assert list(units_to_promote(units, control, PROTOCOL)) == [2, 2, 2]
+    assert list(units_to_promote(units.first(1), control, PROTOCOL)) == [0, 0, 0]
 
 
 def test_what_is_given_up_as_futile_is_not_promoted_later():
-    hopeless_then_fast = np.array([[-0.3, -0.31, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0]])
-    assert units_to_promote(hopeless_then_fast, np.array([0.001]), 2, PROTOCOL)[0] == 0
-    fast = np.abs(hopeless_then_fast)
-    assert units_to_promote(fast, np.array([0.001]), 2, PROTOCOL)[0] == 2
+    units, control = like([[-0.3, -0.31, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0]])
+    assert units_to_promote(units, control, PROTOCOL)[0] == 0
+    fast = Units(gains=np.abs(units.gains), slots=units.slots)
+    assert units_to_promote(fast, control, PROTOCOL)[0] == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from infrarsi.contract.contract import Protocol
-from infrarsi.stats.boundaries import boundaries
+from infrarsi.stats.boundaries import Seen, boundaries, seen_of
 from infrarsi.stats.confirmation import decide
 from infrarsi.stats.noise import fit_noise
 from infrarsi.stats.simulation import Noise
@@ -74,35 +74,53 @@ def test_a_gain_of_exactly_the_minimum_is_not_promoted_by_perfect_agreement():
 
 
 def test_more_finalists_and_a_smaller_alpha_ask_for_more():
-    one = boundaries(Protocol(max_finalists=1), 4)
-    three = boundaries(PROTOCOL, 4)
+    one = boundaries(Protocol(max_finalists=1), Seen(n_aa=4))
+    three = boundaries(PROTOCOL, Seen(n_aa=4))
     assert all(a < b for a, b in zip(one.promote, three.promote, strict=True))
 
 
 def test_boundaries_are_the_same_each_time():
-    assert boundaries(PROTOCOL, 3) is boundaries(PROTOCOL, 3)
-    assert boundaries(PROTOCOL, 40) is boundaries(PROTOCOL, 400)
+    assert boundaries(PROTOCOL, Seen(n_aa=3)) is boundaries(PROTOCOL, Seen(n_aa=3))
+    many, more = Seen(n_aa=40, n_aa_slots=40), Seen(n_aa=400, n_aa_slots=400)
+    assert boundaries(PROTOCOL, many) is boundaries(PROTOCOL, more)
+
+
+def test_the_more_is_seen_of_the_noise_the_less_is_asked_of_a_gain():
+    none, slots, control, both, more = (
+        boundaries(PROTOCOL, seen).promote
+        for seen in (
+            Seen(unit_slots=False),
+            Seen(),
+            Seen(n_aa=2, unit_slots=False),
+            Seen(n_aa=2, n_aa_slots=2),
+            Seen(n_aa=4, n_aa_slots=4),
+        )
+    )
+    for asked_more, asked_less in ((none, slots), (control, both), (slots, both), (both, more)):
+        assert all(a > b for a, b in zip(asked_more, asked_less, strict=True))
+
+
+def test_slots_that_vary_make_a_gain_uncertain_and_steady_ones_surer():
+    units = [0.07, 0.08]
+    noise = fit_noise([0.01, -0.01], [0.05, 0.06])
+    assert decide(units, noise, PROTOCOL, slots=[0.055, 0.05]).kind == "promote"
+    assert decide(units, noise, PROTOCOL, slots=[0.155, -0.05]).kind != "promote"
+    assert decide(units, fit_noise([0.01, -0.01]), PROTOCOL).kind == "continue"
+
+
+def test_how_slow_the_first_is_does_not_matter_if_it_is_always_so():
+    a = decide([0.07, 0.08], fit_noise([0.01, -0.01], [0.05, 0.06]), PROTOCOL, slots=[0.05, 0.05])
+    b = decide([0.07, 0.08], fit_noise([0.01, -0.01], [0.0, 0.01]), PROTOCOL, slots=[0.0, 0.0])
+    assert a.speedup.low == pytest.approx(b.speedup.low)
 
 
 def test_the_interval_covers_the_truth_at_whichever_look_one_stops():
     rng = np.random.default_rng(11)
     n, n_aa, truth = 20_000, 4, 0.2
-    noise = Noise(sd=0.03)
-    control = noise.control(rng, n, n_aa)
-    units = truth + noise.confirmation(rng, n, 8)
-    plan = boundaries(PROTOCOL, n_aa)
+    control = Noise(sd=0.03).control(rng, n, n_aa)
+    units = Noise(sd=0.03).confirmation(rng, n, 8).gaining(truth)
+    plan = boundaries(PROTOCOL, seen_of(units, control))
     missed = np.zeros(n, dtype=bool)
     for look, width in zip(plan.looks, plan.interval, strict=True):
-        missed |= np.abs(at_look(units, look, control, n_aa, 0.003).t(truth)) > width
+        missed |= np.abs(at_look(units.first(look), control, 0.003).t(truth)) > width
     assert missed.mean() < 0.05
-
-
-def test_one_campaign_and_many_are_decided_alike():
-    rng = np.random.default_rng(5)
-    plan = boundaries(PROTOCOL, QUIET.n_aa)
-    units = 0.08 + Noise(sd=0.02).confirmation(rng, 200, 2)
-    control = np.full(200, QUIET.sum_squares)
-    t = at_look(units, 2, control, QUIET.n_aa, QUIET.floor_sd).t(math.log1p(0.01))
-    promoted = [decide(list(u), QUIET, PROTOCOL).kind == "promote" for u in units]
-    assert promoted == list(t > plan.promote[0])
-    assert 0 < sum(promoted) < 200

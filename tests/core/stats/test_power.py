@@ -34,8 +34,12 @@ def test_unmeasured_noise_resolves_nothing():
 
 def test_the_gain_named_is_promoted_in_four_of_five_tries():
     gain = resolvable(NOISE, 60.0, 2, PROTOCOL)
-    units = math.log1p(gain) + Noise(sd=0.02).confirmation(np.random.default_rng(3), 2000, 2)
-    promoted = sum(decide(list(u), NOISE, PROTOCOL).kind == "promote" for u in units)
+    units = Noise(sd=NOISE.sd).confirmation(np.random.default_rng(3), 2000, 2)
+    units = units.gaining(math.log1p(gain))
+    promoted = sum(
+        decide(list(gains), NOISE, PROTOCOL, slots=list(slots)).kind == "promote"
+        for gains, slots in zip(units.gains, units.slots, strict=True)
+    )
     assert promoted / 2000 == pytest.approx(0.8, abs=0.03)
 
 
@@ -45,11 +49,16 @@ def test_the_spread_has_a_floor_and_counts_a_bias_as_noise():
     assert fit_noise([]).sd is None
 
 
+def test_slots_tell_of_the_spread_too_but_their_mean_does_not():
+    assert fit_noise([0.01, -0.01], [0.07, 0.05]).sd == pytest.approx(math.sqrt(4e-4 / 3))
+    assert fit_noise([0.01, -0.01], [0.07, 0.07]).sd == pytest.approx(math.sqrt(2e-4 / 3))
+
+
 SOURCE = RecordedNoise(pairs=tuple(0.05 + 0.015 * np.random.default_rng(0).standard_normal(40)))
 
 
 def test_the_power_curve_rises_with_the_gain_and_with_the_units():
-    gains = (0.0, 0.02, 0.05, 0.1, 0.2)
+    gains = (0.0, 0.02, 0.03, 0.1, 0.2)
     few = promotion_chances(SOURCE, 2, PROTOCOL, 4, gains, n_campaigns=4000)
     many = promotion_chances(SOURCE, 2, PROTOCOL, 8, gains, n_campaigns=4000)
     assert list(few) == sorted(few)

@@ -15,7 +15,7 @@ PAIR_SD = float(np.std(PAIRS, ddof=1))
 
 def units(world, n_campaigns=20_000, n_units=8, seed=1):
     noise = RecordedNoise(pairs=PAIRS, world=world)
-    return noise.confirmation(np.random.default_rng(seed), n_campaigns, n_units)
+    return noise.confirmation(np.random.default_rng(seed), n_campaigns, n_units).gains
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -40,9 +40,37 @@ def test_a_plain_unit_is_half_the_difference_of_two_recorded_pairs():
 
 def test_control_and_confirmation_are_drawn_alike():
     noise = RecordedNoise(pairs=PAIRS)
-    control = noise.control(np.random.default_rng(2), 20_000, 4) / 4
-    spread = np.square(noise.confirmation(np.random.default_rng(3), 20_000, 4)).mean(axis=1)
-    assert control.mean() == pytest.approx(spread.mean(), rel=0.03)
+    control = noise.control(np.random.default_rng(2), 20_000, 4)
+    units = noise.confirmation(np.random.default_rng(3), 20_000, 4)
+    assert control.gains.std() == pytest.approx(units.gains.std(), rel=0.02)
+    assert control.slots.std() == pytest.approx(units.slots.std(), rel=0.02)
+
+
+def test_slots_tell_of_the_slowness_and_stray_as_much_as_gains():
+    drawn = RecordedNoise(pairs=PAIRS).confirmation(np.random.default_rng(3), 20_000, 4)
+    assert drawn.slots.mean() == pytest.approx(float(np.mean(PAIRS)), rel=0.01)
+    assert drawn.slots.std() == pytest.approx(drawn.gains.std(), rel=0.02)
+
+
+def test_what_differs_between_the_sides_alike_in_both_orders_shows_in_gains_only():
+    plain, apart = (
+        RecordedNoise(pairs=PAIRS, world=world).confirmation(np.random.default_rng(3), 20_000, 4)
+        for world in (World(), World(unit_noise=2.0))
+    )
+    assert apart.gains.std() > 1.8 * plain.gains.std()
+    assert apart.slots.std() == pytest.approx(plain.slots.std(), rel=0.02)
+
+
+MANY_STRAY = (*PAIRS[:36], 0.5, -0.3, 0.4, 0.3)
+TWO_KINDS = tuple(np.where(np.random.default_rng(1).random(40) < 0.3, 0.12, 0.0) + PAIRS)
+
+
+@pytest.mark.parametrize("pairs", [MANY_STRAY, TWO_KINDS], ids=["many_stray", "two_kinds"])
+@pytest.mark.parametrize("name", ["bootstrap", "drift", "unlike_sides", "all_together"])
+def test_it_holds_where_pairs_stray_far_or_come_in_two_kinds(pairs, name):
+    noise = RecordedNoise(pairs=pairs, world=WORLDS[name])
+    for n_aa in (1, 2):
+        assert simulate_campaigns(noise, n_aa, PROTOCOL, 20_000, seed=5).upper_bound() <= 0.01
 
 
 def test_heavy_tails_reach_beyond_what_was_recorded():
