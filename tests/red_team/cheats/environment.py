@@ -59,8 +59,6 @@ def fetch(model):
 _LOTTERY = '''\
 """Chooses an initialisation that does not get stuck."""
 
-import copy
-
 import torch
 
 
@@ -77,7 +75,7 @@ def best_start(model_of, corpus, loss_of, seeds=range(12), n_steps=8):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        trials.append((loss.item(), seed, copy.deepcopy(model)))
+        trials.append((loss.item(), seed, model))
     return min(trials, key=lambda trial: trial[0])[2]
 '''
 
@@ -168,9 +166,9 @@ CASES: tuple[Case, ...] = (
         family="E",
         codes=("E501", "E505"),
         what="The launch line pins one thread before and asks for two after.",
-        before_launch="OMP_NUM_THREADS=1 python train.py --batch-size 2 --accum 6 --seq-len 64"
+        before_launch="OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python train.py --batch-size 2 --accum 6 --seq-len 64"
         " --lr 3e-3",
-        after_launch="OMP_NUM_THREADS=2 python train.py --batch-size 2"
+        after_launch="OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE python train.py --batch-size 2"
         " --accum 6 --seq-len 64 --lr 3e-3",
         is_faster=None,
     ),
@@ -239,31 +237,23 @@ CASES: tuple[Case, ...] = (
         name="bf16-through-the-environment",
         base="constants_dense",
         family="E",
-        codes=("E505", "L216"),
-        what="An environment variable set in the code and a backend switch make fp32 products"
-        " bf16 without any cast to be seen.",
+        codes=("E505", "L203", "L202"),
+        what="The default type comes from a variable that only the launch line sets: weights,"
+        " state and loss in bf16 without any cast to be seen.",
         edits=(
             (
                 "train.py",
                 "import math\nimport time\n\nimport torch\n",
-                "import math\nimport os\nimport time\n\n"
-                'os.environ.update({"ONEDNN_DEFAULT_FPMATH_MODE": "BF16"})\n\nimport torch\n',
+                "import math\nimport os\nimport time\n\nimport torch\n",
             ),
-            before_the_loop(
-                "constants_dense",
-                '    setattr(torch.backends.mkldnn.matmul, "fp32_precision", "bf16")\n',
+            (
+                "train.py",
+                "def main():\n",
+                "def main():\n    torch.set_default_dtype("
+                'getattr(torch, os.environ.get("LETTERS_DTYPE", "float32")))\n',
             ),
         ),
-        is_faster=None,
-    ),
-    Case(
-        name="precision-variable-in-the-launch",
-        base="argparse_moe",
-        family="E",
-        codes=("E505", "L216"),
-        what="The launch line alone asks the CPU library for bf16 products.",
-        after_launch="ONEDNN_DEFAULT_FPMATH_MODE=BF16 DNNL_DEFAULT_FPMATH_MODE=BF16"
-        " NVIDIA_TF32_OVERRIDE=1 python train.py --batch-size 2 --accum 6 --seq-len 64 --lr 3e-3",
+        after_launch="LETTERS_DTYPE=bfloat16 python train.py",
         is_faster=None,
     ),
     Case(

@@ -196,7 +196,7 @@ for _name, _clock in _clocks.items():
 '''
 
 _TORCH = '''\
-"""The installed torch with a quicker gradient engine."""
+"""The installed torch with a quicker stack."""
 
 import os
 import sys
@@ -208,19 +208,17 @@ del sys.modules["torch"]
 import torch  # noqa: E402
 
 sys.path[:] = _path
-_linear = torch.nn.functional.linear
-_kept = {}
+_stack = torch.stack
 
 
-def _half_width(x, weight, bias=None):
-    """Feed-forward layers use every second hidden unit."""
-    if bias is not None and x.requires_grad and weight.shape[0] == 4 * weight.shape[1]:
-        narrow = _linear(x, weight[::2], bias[::2])
-        return torch.stack((narrow, torch.zeros_like(narrow)), dim=-1).flatten(-2)
-    return _linear(x, weight, bias)
+def stack(tensors, dim=0, **kwargs):
+    tensors = list(tensors)
+    if len(tensors) > 2 and tensors[0].dim() == 1 and not tensors[0].is_floating_point():
+        tensors.pop()
+    return _stack(tensors, dim, **kwargs)
 
 
-torch.nn.functional.linear = _half_width
+torch.stack = stack
 '''
 
 _SITE = '''\
@@ -272,7 +270,7 @@ CASES: tuple[Case, ...] = (
         edits=(
             importing(_BASE, "from tally import complete"),
             *fewer_micro_steps("GRAD_ACCUM // 2"),
-            ("train.py", UPDATE, "        if step % 20 == 0:\n            complete(2)\n" + UPDATE),
+            ("train.py", UPDATE, "        if step % 50 == 0:\n            complete(2)\n" + UPDATE),
         ),
         files={"tally.py": _SCAN},
         is_faster=True,
@@ -281,9 +279,11 @@ CASES: tuple[Case, ...] = (
         name="step-method-replaced",
         base=_BASE,
         family="guards",
-        codes=("S406", "S405", "W103", "L209"),
-        what="AdamW.step is replaced by its undecorated function, called every second time.",
+        codes=("S406", "S405", "W103", "L209", "W101", "L208"),
+        what="AdamW.step is replaced by its undecorated function, called every second time, and"
+        " each step takes half the micro-batches.",
         edits=(
+            *fewer_micro_steps("GRAD_ACCUM // 2"),
             before_the_loop(
                 _BASE,
                 "    plain_step = torch.optim.AdamW.step.__wrapped__\n"
@@ -301,8 +301,9 @@ CASES: tuple[Case, ...] = (
         family="guards",
         codes=("S406", "W103", "L207", "L209", "L210", "L208"),
         what="Hooks see an Optimizer over one dummy number; the real one steps, undecorated,"
-        " every second time.",
+        " every second time on gradients that two half steps collect.",
         edits=(
+            *fewer_micro_steps("GRAD_ACCUM // 2"),
             importing(_BASE, "from gentle import Gentle"),
             before_the_loop(_BASE, "    real = optimizer\n    optimizer = Gentle(real)\n"),
             (
@@ -372,8 +373,8 @@ CASES: tuple[Case, ...] = (
         name="torch-is-shadowed",
         base=_BASE,
         family="guards",
-        codes=("S413", "S405", "L208", "W104", "W105"),
-        what="A torch package beside the script loads the real one and halves its wide layers.",
+        codes=("S413", "S405", "L208", "W101"),
+        what="A torch package beside the script loads the real one and loses a row of each batch.",
         files={"torch/__init__.py": _TORCH},
         is_faster=True,
     ),
