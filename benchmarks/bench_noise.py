@@ -58,7 +58,7 @@ def centred(pairs: Sequence[RecordedPair]) -> dict[str, float]:
         "n_pairs": len(pairs),
         **measures,
         "units_centre_on_one": float(seen["unit_bias"].low <= 0 <= seen["unit_bias"].high),
-        "unit_sd_pct": 100 * (noise.sd or math.nan),
+        "unit_sd_pct": 100 * (noise.sd or 0.0),
     }
 
 
@@ -100,9 +100,14 @@ def powers(pairs: tuple[float, ...], protocol: Protocol, step_s: float) -> dict[
         "demo_unit_cost_s": unit_s,
         **{f"power_at_{p}pct_gain": power for p, power in zip(CURVE_PCT, curve, strict=True)},
         "power_at_10pct_gain_all_looks": full[0],
-        "gain_resolved_all_looks_pct": 100 * (math.nan if default is None else default),
-        "gain_resolved_overnight_pct": 100 * (math.nan if overnight is None else overnight),
+        **_gain("gain_resolved_all_looks_pct", default),
+        **_gain("gain_resolved_overnight_pct", overnight),
     }
+
+
+def _gain(name: str, gain_frac: float | None) -> dict[str, float]:
+    """In percent; no measure at all where no gain would be resolved."""
+    return {} if gain_frac is None else {name: 100 * gain_frac}
 
 
 def main() -> None:
