@@ -20,8 +20,8 @@ def inherits_loader(evaluator: Evaluator, value: Instance, hops: int = 0) -> boo
         parent = evaluator.value(base, value.of.closure)
         if isinstance(parent, Symbol) and parent.name.rpartition(".")[2] in LOADERS:
             return True
-        nested = isinstance(parent, ClassValue) and hops < _MAX_BASES
-        if nested and inherits_loader(evaluator, Instance(parent), hops + 1):
+        nested = Instance(parent) if isinstance(parent, ClassValue) and hops < _MAX_BASES else None
+        if nested is not None and inherits_loader(evaluator, nested, hops + 1):
             return True
     return False
 

@@ -8,6 +8,7 @@ from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.flow import calls_loss, is_model
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function, dotted, guards_around
+from infrarsi.reading.trainers.checkpoints import model_format
 from infrarsi.reading.training import LoopNode
 from infrarsi.reading.values import ClassValue, Instance, Known, Made, Symbol, Unknown, Value
 from infrarsi.reading.workload import StepWork
@@ -36,7 +37,7 @@ def parameters_fact(evaluator: Evaluator) -> tuple[Value, CallSite | None]:
             return Known(value, (), site.scope.source.place(site.call)), site
         if holds is None:
             return Unknown(f"a cast to {value} depends on a condition that is not known"), site
-    return Known("fp32"), None
+    return model_format(evaluator) or (Known("fp32"), None)
 
 
 def precision_fact(evaluator: Evaluator, work: StepWork, parameters: Value) -> Value:
