@@ -78,6 +78,11 @@ class Change:
         edit = self._replace(binding.place, repr(value))
         return Fix(title=title, edits=(edit,)) if edit is not None else None
 
+    def rewrite(self, place: Place | None, new: str, title: str) -> Fix | None:
+        """A fix that puts other text where `place` is; None where there is no such text."""
+        edit = self._replace(place, new) if place is not None else None
+        return Fix(title=title, edits=(edit,)) if edit is not None else None
+
     def _replace(self, place: Place, new: str) -> Edit | None:
         text = self.sources.text(place.file)
         if text is None:

@@ -3,7 +3,8 @@
 One optimizer step works on micro-batch x accumulation x processes rows. Halving it halves the
 time of a step and is no speed-up: the optimizer sees noisier gradients, and fewer rows are
 trained on per step. The product is computed from the source and the launch line, through
-constants, arguments and formulas, so trading one factor for another passes.
+constants, arguments and formulas, so trading one factor for another passes. Parts newly taken of
+the fetched rows count as well.
 
 Mend it by restoring the number, or by letting another factor make up for it: twice the
 micro-batch with half the accumulation is the same step.
@@ -13,7 +14,12 @@ from collections.abc import Callable, Iterator
 
 from infrarsi.contract import Fact, Fix, Violation
 from infrarsi.contract.catalogue import violation
+from infrarsi.reading import Program
+from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
+from infrarsi.rules.settings import ChangedSetting, changed_settings, settings
+from infrarsi.rules.workload.counters import depends_on_step
+from infrarsi.rules.workload.cuts import new_cuts
 
 CODE = "W101"
 _FACTORS = ("micro_batch", "accumulation", "world_size")
@@ -26,7 +32,63 @@ _WORDS = {
 
 
 def find(change: Change) -> Iterator[Violation]:
-    """One finding where the product is another; silent where it cannot be told."""
+    """One finding where the product is another; else what is cut off or changed by name."""
+    told = list(_multiplied(change))
+    yield from told
+    if not told and change.sides is not None:
+        now, was = change.sides
+        yield from rows_cut(CODE, now, was, axis=0)
+        yield from _named(change, now, was)
+
+
+def rows_cut(code: str, now: Program, was: Program, axis: int) -> Iterator[Violation]:
+    """Parts newly taken of fetched rows along an axis, where the step's number plays no role."""
+    what = "rows of a step" if axis == 0 else "tokens of a row"
+    for cut in new_cuts(now, was):
+        if cut.axis == axis and not depends_on_step(now, cut.piece.node):
+            yield violation(
+                code,
+                f"Only a part of the {what} is used: `{cut.piece.text[:60]}`; the contract holds "
+                "all of them.",
+                severity="error" if cut.certain else "warning",
+                place=cut.piece.place,
+            )
+
+
+def _named(change: Change, now: Program, was: Program) -> Iterator[Violation]:
+    """Factors changed by name, where the product cannot be read."""
+    if change.count(change.fact("global_batch")) and change.count(change.agreed("global_batch")):
+        return
+    entries = [entry for entry in changed_settings(now, was) if _is_factor(entry)]
+    product = 1.0
+    for entry in entries:
+        product *= entry.ratio or 1.0
+    derived = any(
+        rank_alias("global_batch", setting.name) is not None
+        for several in settings(now).values()
+        for setting in several
+    ) and not any(rank_alias("global_batch", entry.name) is not None for entry in entries)
+    if not entries or derived or abs(product - 1.0) < 1e-9:
+        return
+    changes = ", ".join(f"{e.now.path} {e.now.value} instead of {e.was.value}" for e in entries)
+    yield violation(
+        CODE,
+        f"{changes}: {product:.3g} times the rows per step, as far as can be read; the contract "
+        "holds them.",
+        severity="warning",
+        place=entries[0].now.place,
+        contract_place=entries[0].was.place,
+    )
+
+
+def _is_factor(entry: ChangedSetting) -> bool:
+    if entry.words & {"eval", "val", "valid", "validation", "test"} or entry.ratio is None:
+        return False
+    names = ("micro_batch", "accumulation", "global_batch")
+    return any(rank_alias(canonical, entry.name) is not None for canonical in names)
+
+
+def _multiplied(change: Change) -> Iterator[Violation]:
     agreed = change.contract.workload.global_batch_rows
     now = change.count(change.fact("global_batch"))
     if agreed is None or now is None or now == agreed:

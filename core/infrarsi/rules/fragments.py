@@ -1,0 +1,146 @@
+"""Pieces of code of one side that the other side has not: conditions, slices, comparisons.
+
+A piece is known by its text with everything followed written out and local names left open, so
+that renaming a variable, hoisting a constant or moving code makes no piece new.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from infrarsi.place import Place
+from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import Function, Scope, guards_around
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """A piece of code and the scope it is written in."""
+
+    program: Program
+    scope: Scope
+    node: ast.AST
+
+    @property
+    def place(self) -> Place:
+        """Where it is written."""
+        return self.scope.source.place(self.node)
+
+    @cached_property
+    def text(self) -> str:
+        """Spelled, with local names as they are."""
+        return self.program.spell(self.node, self.scope)
+
+    @cached_property
+    def key(self) -> str:
+        """Spelled, with local names left open."""
+        names = {
+            inner.id
+            for inner in ast.walk(self.node)
+            if isinstance(inner, ast.Name) and is_local(inner.id, self.scope)
+        }
+        if not names:
+            return self.text
+        one = "|".join(re.escape(name) for name in sorted(names))
+        return re.sub(rf"(?<![\w.'\"])(?:{one})\b(?!=)", "_", self.text)
+
+
+def expanded(node: ast.AST, scope: Scope) -> ast.AST:
+    """The expression with names that are bound once replaced by what they are bound to."""
+    return _Expander(scope).visit(node)
+
+
+class _Expander(ast.NodeTransformer):
+    """Rebuilds a tree, at most three names deep; the one it walks is shared."""
+
+    def __init__(self, scope: Scope, depth: int = 0) -> None:
+        self._scope = scope
+        self._depth = depth
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        fields = {name: self._field(value) for name, value in ast.iter_fields(node)}
+        return ast.copy_location(type(node)(**fields), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        events = next((s.events[node.id] for s in self._scope.around() if node.id in s.events), [])
+        bound = events[0].value if len(events) == 1 and events[0].kind == "assign" else None
+        if bound is None or events[0].path or self._depth > 2:
+            return node
+        return _Expander(self._scope, self._depth + 1).visit(bound)
+
+    def _field(self, value: object) -> object:
+        if isinstance(value, ast.AST):
+            return self.visit(value)
+        if isinstance(value, list):
+            return [self._field(item) for item in value]
+        return value
+
+
+def is_local(name: str, scope: Scope) -> bool:
+    """Whether a name is bound in a function around, or nowhere that is known."""
+    for around in scope.around():
+        if name in around.events:
+            return isinstance(around.node, Function) or any(
+                event.in_loop or event.kind == "loop" for event in around.events[name]
+            )
+    return name not in {"self", "torch", "math"}
+
+
+def pieces(
+    program: Program, regions: Iterable[tuple[Scope, ast.AST]], wanted: Callable[[ast.AST], bool]
+) -> list[Fragment]:
+    """The wanted nodes in some regions, each once."""
+    seen: set[ast.AST] = set()
+    found: list[Fragment] = []
+    for scope, region in regions:
+        for node in ast.walk(region):
+            if node not in seen and wanted(node):
+                seen.add(node)
+                found.append(Fragment(program, _innermost(program, scope, node), node))
+    return found
+
+
+def fresh(now: Iterable[Fragment], was: Iterable[Fragment]) -> Iterator[Fragment]:
+    """Those of `now` that `was` has no equal of, neither spelled nor as it is written."""
+    was = list(was)
+    left = Counter(fragment.key for fragment in was)
+    written = {ast.unparse(fragment.node) for fragment in was}
+    for fragment in now:
+        if left[fragment.key] > 0:
+            left[fragment.key] -= 1
+        elif ast.unparse(fragment.node) not in written:
+            yield fragment
+
+
+def _innermost(program: Program, scope: Scope, node: ast.AST) -> Scope:
+    return program.project.scope_of(scope.source.file, node)
+
+
+def call_key(call: Call) -> str:
+    """A key for `difference`: the call's text with local names left open."""
+    return Fragment(call.program, call.site.scope, call.site.call).key
+
+
+def conditions(call: Call) -> list[Fragment]:
+    """The tests in its function that decide whether a call happens and are not known."""
+    guards = guards_around(call.site.scope, call.site.call)
+    return [
+        Fragment(call.program, call.site.scope, guard.test)
+        for guard in guards
+        if guard.test is not None and call.program.evaluator.hold([guard], call.frame) is not True
+    ]
+
+
+def new_conditions(now: Iterable[Call], was: Iterable[Call]) -> Iterator[tuple[Call, Fragment]]:
+    """Calls of the same function that stand under a condition none of them stood under before."""
+    now, was = list(now), list(was)
+    known = {test.key for call in was for test in conditions(call)}
+    unconditional = any(not conditions(call) for call in now)
+    for call in now:
+        for test in conditions(call):
+            if test.key not in known and not (unconditional and len(now) > len(was)):
+                yield call, test
+                break

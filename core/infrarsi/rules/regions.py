@@ -1,0 +1,118 @@
+"""Where in a program what happens: the step, the forward passes, the fetching of rows."""
+
+import ast
+import functools
+from collections.abc import Iterator
+
+from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import Function, Scope, dotted
+
+Region = tuple[Scope, ast.AST]
+
+
+@functools.lru_cache(maxsize=8)
+def step_regions(program: Program) -> tuple[Region, ...]:
+    """The update loop and the workspace's functions it calls, model code apart."""
+    training = program.work.training if program.is_followed else None
+    return training.blocks if training is not None else ()
+
+
+@functools.lru_cache(maxsize=8)
+def forward_regions(program: Program) -> tuple[Region, ...]:
+    """The methods of torch modules that run in a forward pass."""
+    return tuple(
+        (scope, scope.node)
+        for scope in program.module_scopes()
+        if not scope.name.startswith(("__init", "_init", "init_", "reset_", "configure"))
+        and isinstance(getattr(scope.parent, "node", None), ast.ClassDef)
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def data_regions(program: Program) -> tuple[Region, ...]:
+    """What fetching enters, and all of the files that hold nothing but data code."""
+    if not program.is_followed:
+        return ()
+    busy = {scope.source.file for scope, _ in (*step_regions(program)[:1],)}
+    busy |= {scope.source.file for scope in program.module_scopes()}
+    fetching = program.work.fetching.scopes
+    files = {scope.source.file for scope in fetching} - busy
+    files |= {file for file in program.project.files if _is_of_data(file)} - busy
+    modules = [program.project.modules[file] for file in sorted(files)]
+    names = {scope.name for scope in fetching if scope.name}
+    own = [
+        scope
+        for scope in program.project.scopes.values()
+        if scope.source.file not in files
+        and (scope in fetching or (scope.name in names and isinstance(scope.node, Function)))
+    ]
+    return tuple((scope, scope.node) for scope in (*modules, *own))
+
+
+def calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:
+    """The calls written in some regions, dead ones apart."""
+    by_file: dict[str, list[ast.AST]] = {}
+    for scope, node in regions:
+        by_file.setdefault(scope.source.file, []).append(node)
+    for call in program.calls:
+        blocks = by_file.get(call.site.scope.source.file)
+        if blocks and any(_holds(block, call.site.call) for block in blocks) and not call.is_dead:
+            yield call
+
+
+@functools.lru_cache(maxsize=8)
+def fetched_names(program: Program) -> frozenset[str]:
+    """The names the step binds to fetched rows."""
+    if not program.is_followed:
+        return frozenset()
+    names = {
+        name
+        for fetch in program.work.flow.fetches
+        for target in _targets(fetch.node)
+        for name in _names(target)
+    }
+    return frozenset(names - {"self", "_"})
+
+
+def _targets(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets):
+            yield from targets
+        case ast.For(target=target) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            yield target
+        case _:
+            pass
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    for inner in ast.walk(target):
+        if isinstance(inner, ast.Name):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute):
+            yield dotted(inner) or inner.attr
+
+
+def _holds(block: ast.AST, node: ast.AST) -> bool:
+    if isinstance(block, ast.Module):
+        return True
+    first = (getattr(block, "lineno", 0), getattr(block, "col_offset", 0))
+    last = (getattr(block, "end_lineno", 0), getattr(block, "end_col_offset", 0))
+    start = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    return first <= start <= last
+
+
+def _is_of_data(file: str) -> bool:
+    name = file.rpartition("/")[2].removesuffix(".py").lower()
+    words = ("data", "dataset", "datasets", "loader", "dataloader", "corpus", "text", "tokens")
+    return any(word in name.split("_") for word in words)
+
+
+__all__ = [
+    "Function",
+    "Region",
+    "calls_in",
+    "data_regions",
+    "fetched_names",
+    "forward_regions",
+    "step_regions",
+]

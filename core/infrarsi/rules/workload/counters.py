@@ -1,0 +1,65 @@
+"""Which names in the training loop change from step to step."""
+
+import ast
+import functools
+
+from infrarsi.reading import Program
+from infrarsi.reading.scopes import Scope, dotted
+
+
+@functools.lru_cache(maxsize=8)
+def step_counters(program: Program) -> frozenset[str]:
+    """The update loop's counter and the names computed from it in the loop's function."""
+    training = program.work.training if program.is_followed else None
+    if training is None or training.update is None:
+        return frozenset()
+    loop = training.update
+    names = _loop_names(loop.node) | _counted(loop.scope, loop.node)
+    for _ in range(4):
+        more = {
+            name
+            for name, events in loop.scope.events.items()
+            for event in events
+            if event.in_loop and event.value is not None and _reads(event.value, names)
+        }
+        if more <= names:
+            break
+        names |= more
+    return frozenset(names)
+
+
+def depends_on_step(program: Program, node: ast.AST, but: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression reads a name, other than some, that changes from step to step."""
+    return _reads(node, step_counters(program) - but)
+
+
+def _loop_names(loop: ast.AST) -> set[str]:
+    match loop:
+        case ast.For(target=ast.Name(id=name)):
+            return {name}
+        case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_])):
+            return {name}
+        case _:
+            return set()
+
+
+def _counted(scope: Scope, loop: ast.AST) -> set[str]:
+    """Names that the loop itself counts up: `step += 1`."""
+    inner = set(ast.walk(loop))
+    return {
+        name
+        for name, events in scope.events.items()
+        for event in events
+        if event.kind == "augment"
+        and event.node in inner
+        and isinstance(event.value, ast.Constant)
+        and event.value.value == 1
+    }
+
+
+def _reads(node: ast.AST, names: frozenset[str] | set[str]) -> bool:
+    return any(
+        (isinstance(inner, ast.Name) and inner.id in names)
+        or (isinstance(inner, ast.Attribute) and dotted(inner) in names)
+        for inner in ast.walk(node)
+    )
