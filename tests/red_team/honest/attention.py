@@ -88,7 +88,7 @@ CASES = (
 """,
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="sdpa-instead-of-head-loop",
@@ -152,7 +152,7 @@ CASES = (
 """,
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="sdpa-with-explicit-mask",
@@ -170,7 +170,7 @@ CASES = (
 """,
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="sdpa-with-dropout",
@@ -192,7 +192,7 @@ CASES = (
 """,
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="scores-by-matmul-with-scaled-query",
@@ -258,6 +258,6 @@ CASES = (
 """,
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
 )

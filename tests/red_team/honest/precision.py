@@ -13,11 +13,11 @@ FSDP_BEFORE = (
         "train.py",
         "        model = DistributedDataParallel(model)\n",
         """\
-        torch.distributed.init_device_mesh("cpu", (world,))
+        mesh = dist.init_device_mesh("cpu", (world,))
         policy = MixedPrecisionPolicy()
         for layer in model.layers:
-            fully_shard(layer, mp_policy=policy)
-        fully_shard(model, mp_policy=policy)
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        fully_shard(model, mesh=mesh, mp_policy=policy)
 """,
     ),
 )
@@ -38,7 +38,7 @@ CASES = (
                 "    return F.cross_entropy(logits.float().view",
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="bf16-autocast-by-argument",
@@ -58,7 +58,7 @@ CASES = (
                 "        logits = self.lm_head(self.norm(x)).float()\n",
             ),
         ),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="bf16-autocast-two-processes",
@@ -67,7 +67,7 @@ CASES = (
         codes=(),
         what=f"{FP32_KEPT}, and so do the gradients that the two ranks average.",
         edits=(("config.yaml", "precision: fp32", "precision: bf16"),),
-        is_faster=True,
+        is_faster=None,
     ),
     Case(
         name="bf16-autocast-mixture",

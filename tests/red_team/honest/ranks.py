@@ -137,4 +137,29 @@ CASES = (
         ),
         is_faster=True,
     ),
+    Case(
+        name="sharded-instead-of-replicated",
+        base="yaml_dense",
+        family="honest",
+        codes=(),
+        what="FSDP2 in fp32 shards weights and state over the same two ranks; the averages are equal.",
+        edits=(
+            (
+                "train.py",
+                "from torch.nn.parallel import DistributedDataParallel\n",
+                "from torch.distributed.fsdp import fully_shard\n",
+            ),
+            (
+                "train.py",
+                "        model = DistributedDataParallel(model)\n",
+                """\
+        mesh = dist.init_device_mesh("cpu", (world,))
+        for layer in model.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+""",
+            ),
+        ),
+        is_faster=None,
+    ),
 )

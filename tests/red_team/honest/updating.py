@@ -204,4 +204,105 @@ CASES = (
         ),
         is_faster=None,
     ),
+    Case(
+        name="update-inside-backward",
+        base="constants_dense",
+        family="honest",
+        codes=(),
+        what=(
+            "With one micro-step and no clip, each parameter is updated as soon as its gradient is "
+            "complete: the same AdamW on the same gradients, with less memory."
+        ),
+        before_edits=(
+            ("train.py", "BATCH_SIZE = 4\n", "BATCH_SIZE = 16\n"),
+            ("train.py", "GRAD_ACCUM = 4\n", "GRAD_ACCUM = 1\n"),
+            ("train.py", "LEARNING_RATE = 3e-3\n", "LEARNING_RATE = 1e-3\n"),
+            (
+                "train.py",
+                "        torch.nn.utils.clip_grad_norm_(model.parameters(), GRAD_CLIP)\n",
+                "",
+            ),
+        ),
+        edits=(
+            (
+                "train.py",
+                "    optimizer = torch.optim.AdamW(\n"
+                "        model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY\n"
+                "    )\n",
+                """\
+    optimizers = {
+        parameter: torch.optim.AdamW(
+            [parameter], lr=LEARNING_RATE, betas=BETAS, weight_decay=WEIGHT_DECAY
+        )
+        for parameter in model.parameters()
+    }
+
+    def update(parameter):
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in optimizers:
+        parameter.register_post_accumulate_grad_hook(update)
+""",
+            ),
+            (
+                "train.py",
+                "        for group in optimizer.param_groups:\n"
+                '            group["lr"] = learning_rate(step)\n'
+                "        optimizer.zero_grad()\n",
+                "        for optimizer in optimizers.values():\n"
+                '            optimizer.param_groups[0]["lr"] = learning_rate(step)\n',
+            ),
+            ("train.py", "        optimizer.step()\n        elapsed", "        elapsed"),
+        ),
+        is_faster=None,
+    ),
+    Case(
+        name="two-optimizers",
+        base="argparse_dense",
+        family="honest",
+        codes=(),
+        what="Matrices and vectors get an AdamW each with the same numbers; both step once an update.",
+        edits=(
+            (
+                "train.py",
+                """\
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=args.lr,
+        betas=(args.beta1, args.beta2),
+        weight_decay=args.weight_decay,
+    )
+""",
+                """\
+    numbers = {
+        "lr": args.lr,
+        "betas": (args.beta1, args.beta2),
+        "weight_decay": args.weight_decay,
+    }
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    optimizers = [
+        torch.optim.AdamW(matrices, **numbers),
+        torch.optim.AdamW(vectors, foreach=True, **numbers),
+    ]
+""",
+            ),
+            (
+                "train.py",
+                "        for group in optimizer.param_groups:\n"
+                '            group["lr"] = lr_at(step, args)\n'
+                "        optimizer.zero_grad()\n",
+                "        for optimizer in optimizers:\n"
+                '            optimizer.param_groups[0]["lr"] = lr_at(step, args)\n'
+                "            optimizer.zero_grad()\n",
+            ),
+            (
+                "train.py",
+                "        optimizer.step()\n",
+                "        for optimizer in optimizers:\n            optimizer.step()\n",
+            ),
+        ),
+        is_faster=None,
+    ),
 )
