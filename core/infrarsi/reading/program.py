@@ -14,6 +14,7 @@ from infrarsi.place import Place
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.objective import Objective, write_objective
 from infrarsi.reading.project import CallSite, Project
 from infrarsi.reading.reading import Reading
 from infrarsi.reading.scopes import Function, Scope, guards_around
@@ -22,6 +23,7 @@ from infrarsi.reading.spelling import spell
 from infrarsi.reading.training import is_module_class
 from infrarsi.reading.values import ClassValue, Instance, Made, Symbol, Value
 from infrarsi.reading.workload import StepWork
+from infrarsi.reading.written_out import Writer
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,13 +164,35 @@ class Program:
             return ()
         return tuple(self._call(site) for site in self.project.calls)
 
+    @cached_property
+    def objective(self) -> Objective | None:
+        """What a step calls backward on; None where that is not followed."""
+        if self._parts is None:
+            return None
+        return write_objective(Writer(self.evaluator, self.work.flow), self.work)
+
+    def write_out(self, node: ast.expr, scope: Scope) -> ast.expr:
+        """An expression with its local names and the functions it calls written out."""
+        return Writer(self.evaluator, self.work.flow).write(node, scope)
+
+    @cached_property
+    def step_nodes(self) -> tuple[tuple[Scope, ast.AST], ...]:
+        """All nodes of a step's region, each with the scope of the block it is found in."""
+        training = self.work.training if self._parts is not None else None
+        blocks = training.blocks if training is not None else ()
+        found: dict[ast.AST, Scope] = {}
+        for scope, block in blocks:
+            for node in ast.walk(block):
+                found.setdefault(node, self.project.scopes.get(block, scope))
+        return tuple((scope, node) for node, scope in found.items())
+
     def named(self, *names: str) -> Iterator[Call]:
         """The calls whose last name, or whole dotted name, is one of these; dead ones apart."""
         last = {name.rpartition(".")[2] for name in names}
         for call in self.calls:
-            if call.name in last and (call.name in names or call.callee in names):
-                if not call.is_dead:
-                    yield call
+            named = call.name in last and (call.name in names or call.callee in names)
+            if named and not call.is_dead:
+                yield call
 
     def spell(self, node: ast.AST, scope: Scope) -> str:
         """An expression with everything that can be followed written out."""

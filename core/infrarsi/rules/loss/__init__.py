@@ -1,6 +1,54 @@
 """L2xx: the same objective and the same optimisation path up to calibrated rounding."""
 
-from infrarsi.rules.loss import low_precision_weights
+from infrarsi.rules.loss import (
+    approximation,
+    autocast_scope,
+    clipping,
+    eight_bit,
+    fewer_positions,
+    fp16_scaling,
+    frozen_parameters,
+    garbage,
+    gradient,
+    initialisation,
+    learning_rate,
+    low_precision_loss,
+    low_precision_reduction,
+    low_precision_weights,
+    metric,
+    mode,
+    objective,
+    optimizer,
+    product_precision,
+    stale_update,
+    terms,
+    test_rows,
+    unstable_form,
+)
 
-MODULES = (low_precision_weights,)
+MODULES = (
+    objective,
+    low_precision_loss,
+    low_precision_weights,
+    fewer_positions,
+    clipping,
+    terms,
+    frozen_parameters,
+    gradient,
+    stale_update,
+    optimizer,
+    learning_rate,
+    low_precision_reduction,
+    eight_bit,
+    fp16_scaling,
+    autocast_scope,
+    product_precision,
+    unstable_form,
+    approximation,
+    garbage,
+    mode,
+    metric,
+    test_rows,
+    initialisation,
+)
 """The family's rules in the order in which their findings are shown."""

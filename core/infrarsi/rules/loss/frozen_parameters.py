@@ -1,0 +1,181 @@
+"""L207: every parameter is trained.
+
+Freezing layers, cutting the graph (`detach`, `no_grad`) or giving the optimizer only some of the
+parameters saves backward work and state, and is another training.
+
+Mend it by removing what cuts gradients off. Evaluation and bookkeeping under `no_grad` are fine.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from infrarsi.contract import Violation
+from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
+from infrarsi.reading import Call, Program
+from infrarsi.reading.flow import is_model
+from infrarsi.reading.optimization import find_optimizers
+from infrarsi.reading.scopes import Scope
+from infrarsi.reading.values import Known
+from infrarsi.rules.change import Change
+from infrarsi.rules.difference import added
+from infrarsi.rules.loss.narrower import narrowing
+from infrarsi.rules.loss.sides import has_name
+
+CODE = "L207"
+_OFF = {"no_grad", "inference_mode", "set_grad_enabled"}
+_CUTS = {"detach", "detach_"}
+
+
+def find(change: Change) -> Iterator[Violation]:
+    """An error for what surely cuts gradients off, a warning for what may."""
+    if change.sides is None:
+        return
+    now, was = change.sides
+    yield from _switched_off(now, was)
+    yield from _assigned(now, was)
+    yield from _without_gradient(now, was)
+    yield from _detached(now, was)
+    yield from _given_fewer(now, was)
+
+
+def _switched_off(now: Program, was: Program) -> Iterator[Violation]:
+    for call in added(now.named("requires_grad_"), was.named("requires_grad_")):
+        value = call.argument("requires_grad", 0)
+        if value is None or (isinstance(value, Known) and value.value):
+            continue
+        name = call.receiver
+        fresh = name.startswith("torch.") and "nn." not in name
+        if not fresh:
+            certain = isinstance(value, Known) and not call.conditions
+            yield _breach("Parameters are frozen by requires_grad_(False)", call.place, certain)
+
+
+def _assigned(now: Program, was: Program) -> Iterator[Violation]:
+    left = len(list(_false_writes(was)))
+    for number, (scope, node) in enumerate(_false_writes(now)):
+        if number >= left:
+            what = "Parameters are frozen by requires_grad = False"
+            yield _breach(what, scope.source.place(node), certain=True)
+
+
+def _false_writes(program: Program) -> Iterator[tuple[Scope, ast.AST]]:
+    for scope, path in program.project.attribute_writes.get("requires_grad", []):
+        for event in scope.events[path]:
+            value = event.value
+            known = (
+                program.evaluator.value(value, program.evaluator.frame(scope)) if value else None
+            )
+            if not (isinstance(known, Known) and known.value):
+                yield scope, event.node
+
+
+def _without_gradient(now: Program, was: Program) -> Iterator[Violation]:
+    for call in added(_switches(now), _switches(was), key=_where):
+        body = _body_under(call)
+        if not body:
+            continue
+        passes = any(_passes_model(now, call.site.scope, node) for node in body)
+        if passes:
+            certain = call.name != "set_grad_enabled"
+            what = f"A part of the model runs under {call.name}"
+            yield _breach(what, call.place, certain)
+
+
+def _where(call: Call) -> str:
+    return f"{call.site.scope.name} {call.name}"
+
+
+def _switches(program: Program) -> Iterator[Call]:
+    for call in program.named(*_OFF):
+        if call.in_model or call.in_step:
+            yield call
+
+
+def _body_under(call: Call) -> list[ast.stmt]:
+    """The statements under a context or of a decorated function."""
+    node: ast.AST = call.site.call
+    for ancestor in call.site.scope.source.ancestors(node):
+        if isinstance(ancestor, ast.With | ast.AsyncWith):
+            return ancestor.body
+        if isinstance(ancestor, ast.FunctionDef):
+            return ancestor.body if node in ancestor.decorator_list else []
+        if isinstance(ancestor, ast.stmt):
+            return []
+    return []
+
+
+def _passes_model(program: Program, scope: Scope, body: ast.AST) -> bool:
+    forwards = {site.call for site in program.work.flow.forwards}
+    evaluator = program.evaluator
+    for node in ast.walk(body):
+        if not isinstance(node, ast.Call):
+            continue
+        if node in forwards:
+            return True
+        inner = scope
+        value = evaluator.value(node.func, evaluator.frame(inner))
+        if is_model(evaluator, value):
+            return True
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        events = inner.events.get(name, [])
+        if events and all(event.kind == "loop" for event in events):
+            return True
+    return False
+
+
+def _detached(now: Program, was: Program) -> Iterator[Violation]:
+    if now.objective is not None and was.objective is not None:
+        main, held = now.objective.main, was.objective.main
+        if has_name(main.core, *_CUTS, "data") and not has_name(held.core, *_CUTS, "data"):
+            place = main.place or now.objective.place
+            yield _breach("The loss is computed from detached values", place, certain=True)
+            return
+    for call in added(_cuts_in_model(now), _cuts_in_model(was), key=_where):
+        yield _breach("Values inside the model are detached", call.place, _on_the_trunk(now, call))
+
+
+def _cuts_in_model(program: Program) -> Iterator[Call]:
+    for call in program.named(*_CUTS):
+        if call.in_model and call.site.scope.name != "__init__":
+            yield call
+
+
+def _on_the_trunk(program: Program, call: Call) -> bool:
+    """Whether what is detached is a module's output or the input of the whole method."""
+    func = call.site.call.func
+    base = func.value if isinstance(func, ast.Attribute) else None
+    if isinstance(base, ast.Call):
+        value = program.evaluator.value(base.func, call.frame)
+        events = call.site.scope.events.get(ast.unparse(base.func), [])
+        return is_model(program.evaluator, value) or (
+            bool(events) and all(event.kind == "loop" for event in events)
+        )
+    parent = call.site.scope.source.parents.get(call.site.call)
+    passed = isinstance(parent, ast.Call) and is_model(
+        program.evaluator, program.evaluator.value(parent.func, call.frame)
+    )
+    rebound = (
+        isinstance(parent, ast.Assign)
+        and isinstance(base, ast.Name)
+        and any(isinstance(t, ast.Name) and t.id == base.id for t in parent.targets)
+    )
+    return passed or rebound
+
+
+def _given_fewer(now: Program, was: Program) -> Iterator[Violation]:
+    made = find_optimizers(now.evaluator, now.work.training)
+    before = find_optimizers(was.evaluator, was.work.training)
+    if len(made) != 1 or len(before) != 1 or not (made[0].call.args and before[0].call.args):
+        return
+    node, held = made[0].call.args[0], before[0].call.args[0]
+    scope = made[0].frame.scope
+    narrowed = narrowing(now.write_out(node, scope), was.write_out(held, before[0].frame.scope))
+    if narrowed is not None:
+        what = f"The optimizer is given fewer parameters ({narrowed[0]})"
+        yield _breach(what, scope.source.place(node), narrowed[1])
+
+
+def _breach(what: str, place: Place, certain: bool) -> Violation:
+    text = f"{what}; the contract holds that every parameter the baseline trains is trained."
+    return violation(CODE, text, severity="error" if certain else "warning", place=place)

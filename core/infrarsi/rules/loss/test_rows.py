@@ -1,0 +1,94 @@
+"""L222: validation rows never reach a backward pass.
+
+Training on what is measured makes the measure worthless. What rows are drawn from is compared.
+
+Mend it by drawing from the training split only.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from infrarsi.contract import Violation
+from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
+from infrarsi.reading import Program
+from infrarsi.reading.flow import Fetch
+from infrarsi.rules.change import Change
+
+CODE = "L222"
+_SURE = {"val", "validation", "test", "heldout"}
+_LIKELY = {"valid", "dev", "eval", "holdout"}
+
+
+def find(change: Change) -> Iterator[Violation]:
+    """An error where training draws from what is named for validation, as it did not before."""
+    if change.sides is None:
+        return
+    now, was = change.sides
+    held = {word for _, words in _sources(was) for word in words}
+    for place, words in _sources(now):
+        fresh = sorted(words - held)
+        if fresh:
+            sure = any(word in _SURE for word in fresh)
+            yield violation(
+                CODE,
+                f"Training draws from `{fresh[0]}` rows; the contract holds the training split.",
+                severity="error" if sure else "warning",
+                place=place,
+            )
+            return
+    swapped = _swapped(now, was)
+    if swapped is not None:
+        text = "Training draws from another part of what is loaded; the contract holds the same."
+        yield violation(CODE, text, severity="warning", place=swapped)
+
+
+def _sources(program: Program) -> Iterator[tuple[Place, set[str]]]:
+    """Each fetch with the split words in it and in what its names are bound to."""
+    for fetch in program.work.flow.fetches:
+        place = _place(fetch)
+        yield place, {word for text in _texts(fetch) for word in _words(text)}
+
+
+def _place(fetch: Fetch) -> Place:
+    return fetch.scope.source.place(fetch.value)
+
+
+def _texts(fetch: Fetch) -> Iterator[str]:
+    yield ast.unparse(fetch.value)
+    for node in ast.walk(fetch.value):
+        if isinstance(node, ast.Name):
+            for scope in fetch.scope.around():
+                for event in scope.events.get(node.id, []):
+                    if event.value is not None and not event.path:
+                        yield ast.unparse(event.value)
+
+
+def _words(text: str) -> set[str]:
+    parts = {part for word in re.findall(r"[A-Za-z_]+", text) for part in word.lower().split("_")}
+    return parts & (_SURE | _LIKELY)
+
+
+def _swapped(now: Program, was: Program) -> Place | None:
+    """The fetch whose name is bound to another part of the same loaded tuple."""
+    held = dict(_parts(was))
+    for fetch in now.work.flow.fetches:
+        for name, part in _parts_of(fetch):
+            if name in held and held[name][0] == part[0] and held[name][1] != part[1]:
+                return _place(fetch)
+    return None
+
+
+def _parts(program: Program) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    for fetch in program.work.flow.fetches:
+        yield from _parts_of(fetch)
+
+
+def _parts_of(fetch: Fetch) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
+    for node in ast.walk(fetch.value):
+        if isinstance(node, ast.Name):
+            for scope in fetch.scope.around():
+                for event in scope.events.get(node.id, []):
+                    if event.value is not None and event.path:
+                        yield node.id, (ast.unparse(event.value), event.path)
