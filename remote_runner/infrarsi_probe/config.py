@@ -19,6 +19,7 @@ DEFAULTS = {
     "audit_steps": (),
     "audit_limit_bytes": 4 << 30,
     "redo_steps": (),
+    "natural_steps": (),
     "redo_dir": None,
     "autocast": None,
     "spans": (),

@@ -39,6 +39,7 @@ def plans_for(session):
     from infrarsi_probe.audit import AuditPlan
     from infrarsi_probe.flops import FlopPlan
     from infrarsi_probe.profile import ProfilePlan
+    from infrarsi_probe.quiet import QuietPlan
     from infrarsi_probe.redo import RedoPlan
     from infrarsi_probe.reference import ReferencePlan
 
@@ -49,5 +50,5 @@ def plans_for(session):
         return [ProfilePlan(session)]
     if mode == "redo":
         reference = [ReferencePlan(session)] if session.config.autocast else []
-        return [AuditPlan(session), RedoPlan(session), *reference]
-    return [AuditPlan(session)]
+        return [AuditPlan(session), RedoPlan(session), QuietPlan(session), *reference]
+    return [AuditPlan(session), QuietPlan(session)]

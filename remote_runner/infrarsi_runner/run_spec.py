@@ -20,6 +20,8 @@ class RunSpec:
 
     `timeout_s` counts the time the job may run, not the time it is paused. `redo_from` is the
     `evidence_dir` of the run whose audited steps are taken again, under `autocast` where set.
+    Dropout is as it is in `natural_steps` only. `late_audit` is a step of an endurance run's second
+    half that it learns of half-way.
     `editable_roots` are absolute source roots in the user's workspace; the job gets their
     counterparts in its tree.
     """
@@ -37,6 +39,8 @@ class RunSpec:
     audit_steps: tuple[int, ...] = ()
     redo_from: Path | None = None
     redo_steps: tuple[int, ...] = ()
+    natural_steps: tuple[int, ...] = ()
+    late_audit: int | None = None
     autocast: Literal["bfloat16"] | None = None
     spans: tuple[PhaseSpan, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -78,13 +82,15 @@ class RunResult(Frozen):
 class PairResult(Frozen):
     """A process pair, or None, and then `failed` is the side that kept it from being one.
 
-    `audited_steps` are the candidate's step indices at which it dumped its state.
+    `audited_steps` are the candidate's step indices at which it dumped its state with dropout held
+    still, `natural_steps` those with dropout as it is.
     """
 
     pair: ProcessPair | None
     baseline: RunResult
     candidate: RunResult
     audited_steps: tuple[int, ...] = ()
+    natural_steps: tuple[int, ...] = ()
     failed: Side | None = None
 
 

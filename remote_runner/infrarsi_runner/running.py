@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from infrarsi.wire.probe import StopCommand
+from infrarsi.wire.probe import AuditCommand, StopCommand
 from infrarsi_runner.folders import remove_folder
 from infrarsi_runner.live_job import LiveJob
 from infrarsi_runner.outcomes import outcome_of, step_times_s
@@ -25,7 +25,8 @@ class Runs:
     def execute(self, spec: RunSpec) -> RunResult:
         """One run, alone on the machine. What goes wrong in the job is in the result.
 
-        An endurance job is told its last step half-way and looks like a timed one until then.
+        An endurance job is told its last step half-way, and with it the step to audit; it looks
+        like a timed one until then.
 
         Raises:
             UsageError: the launch, the interpreter or an editable root cannot be used.
@@ -34,6 +35,8 @@ class Runs:
         with LiveJob(spec, self._site) as job:
             if spec.mode == "endurance":
                 job.wait_for_step(spec.last_step // 2)
+                if spec.late_audit is not None:
+                    job.send(AuditCommand(step=spec.late_audit))
             if spec.counted:
                 job.send(StopCommand(after=spec.last_step))
             job.wait_for_end()
@@ -48,6 +51,7 @@ class Runs:
         turn_pairs: int,
         steps_per_turn: int,
         audit: bool,
+        natural: bool = False,
         rng: random.Random,
     ) -> PairResult:
         """Two live jobs that take turns, the waiting one stopped; see `turns`."""
@@ -58,6 +62,7 @@ class Runs:
             turn_pairs=turn_pairs,
             steps_per_turn=steps_per_turn,
             audit=audit,
+            natural=natural,
             rng=rng,
         )
 

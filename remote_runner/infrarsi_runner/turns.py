@@ -50,15 +50,18 @@ def take_turns(
     turn_pairs: int,
     steps_per_turn: int,
     audit: bool,
+    natural: bool = False,
     rng: random.Random,
 ) -> PairResult:
     """Run both jobs to the end of their turns; a turn times `steps_per_turn` - 1 steps.
 
-    Both must fit on the machine at once. Raises as `Runs.execute` does.
+    With `natural` a second step of the audited turn is dumped with dropout as it is. Both jobs
+    must fit on the machine at once. Raises as `Runs.execute` does.
     """
     second: Side = "candidate" if first == "baseline" else "baseline"
     turns: list[Turn] = []
     audited: list[int] = []
+    dropping: list[int] = []
     failed: Side | None = None
     with ExitStack() as stack:
         jobs: dict[Side, LiveJob] = {}
@@ -68,7 +71,9 @@ def take_turns(
                 _run_until(side, jobs[side], max(0, specs[side].warmup_steps - 1))
             for turn in _plan(turn_pairs, audit=audit, rng=rng):
                 if turn.audited:
-                    audited.append(_audited_turn(turn.side, jobs[turn.side], steps_per_turn, rng))
+                    step = _audited_turn(turn.side, jobs[turn.side], steps_per_turn, natural, rng)
+                    audited.append(step)
+                    dropping += [step + 1] * natural
                 else:
                     turns.append(_turn(turn.side, jobs[turn.side], steps_per_turn))
             for side, job in jobs.items():
@@ -85,6 +90,7 @@ def take_turns(
         baseline=results.get("baseline", never),
         candidate=results.get("candidate", never),
         audited_steps=tuple(audited),
+        natural_steps=tuple(dropping),
         failed=failed,
     )
 
@@ -111,13 +117,17 @@ def _turn(side: Side, job: LiveJob, steps_per_turn: int) -> Turn:
     return Turn(side=side, steps_s=tuple(durations[1:]), cpu_outside_turn_s=outside_s)
 
 
-def _audited_turn(side: Side, job: LiveJob, steps_per_turn: int, rng: random.Random) -> int:
+def _audited_turn(
+    side: Side, job: LiveJob, steps_per_turn: int, natural: bool, rng: random.Random
+) -> int:
     """A turn of the same length in which one drawn step is dumped; that step's index."""
     last, furthest = job.last_step(), job.control.last_index() or 0
     step = furthest + _STEPS_AHEAD + rng.randrange(max(1, steps_per_turn - _STEPS_AHEAD))
     job.send(AuditCommand(step=step))
+    if natural:
+        job.send(AuditCommand(step=step + 1, natural=True))
     job.resume()
-    _run_until(side, job, max(step + 1, last + steps_per_turn + 1))
+    _run_until(side, job, max(step + 2, last + steps_per_turn + 1))
     return step
 
 

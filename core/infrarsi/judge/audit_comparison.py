@@ -56,6 +56,9 @@ class AuditComparison(Frozen):
     `unreadable` is the reason where the files could not be compared; nothing else counts then.
     `reference_*` are the errors of the baseline under the policy's own 16-bit autocast against
     the baseline as it is, where such a run was made.
+    `is_relaid` says that the candidate's parameters were brought into the baseline's layout.
+    `n_dropouts` counts the baseline's dropout calls; the noises are how far dropout moves each
+    side's gradient from the one without, as a fraction of its norm, where that was measured.
     """
 
     step: int
@@ -70,6 +73,10 @@ class AuditComparison(Frozen):
     unreadable: str | None = None
     reference_grad_rel_err: float | None = None
     reference_update_rel_err: float | None = None
+    is_relaid: bool = False
+    n_dropouts: int = 0
+    dropout_noise_candidate: float | None = None
+    dropout_noise_baseline: float | None = None
 
     def as_reference(self) -> "AuditComparison":
         """A comparison of the reference arm, its own errors noted as the reference."""

@@ -37,7 +37,8 @@ class JudgedEvidence(Frozen):
     """The evidence on one candidate against its locked baseline.
 
     `candidate` and `baseline` are timed runs with the same seed and hash key, one file a rank.
-    `turns` are all turns of the pairs. `needs` names what a verdict cannot do without: a trial
+    `turns` are all turns of the pairs. `n_dropouts` counts the baseline's dropout calls in a step
+    that was redone. `needs` names what a verdict cannot do without: a trial
     within the search needs none of them, a pair its turns, a promotion all.
     """
 
@@ -52,6 +53,7 @@ class JudgedEvidence(Frozen):
     locked_after: dict[str, str] | None = None
     endurance: EnduranceRun | None = None
     calibration: Calibration | None = None
+    n_dropouts: int = 0
     needs: tuple[Need, ...] = ("audit", "turns", "endurance", "locked_files", "calibration")
 
     @property
@@ -65,6 +67,15 @@ class JudgedEvidence(Frozen):
             return "16bit"
         allowed = self.lock.contract.policy.allow_bf16_autocast
         return "16bit" if allowed and "bfloat16" in self.autocasts() else "fp32"
+
+    def is_laid_out_otherwise(self) -> bool:
+        """Whether the candidate says that its parameters have other names or shapes."""
+        sides = (
+            {shape for rank in side for shape in rank.parameter_shapes}
+            for side in (self.candidate, self.baseline)
+        )
+        ours, theirs = sides
+        return ours != theirs
 
     def autocasts(self) -> frozenset[str]:
         """The candidate's autocast types as its processes saw them."""

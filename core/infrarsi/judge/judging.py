@@ -6,6 +6,7 @@ from infrarsi.contract.violation import Violation
 from infrarsi.judge import (
     baseline_learns,
     devices,
+    dropout,
     endurance,
     finite,
     locked_files,
@@ -28,6 +29,7 @@ CLAUSES: tuple[Callable[[JudgedEvidence], Verdict], ...] = (
     workload_counts.clause,
     finite.clause,
     update_audit.clause,
+    dropout.clause,
     baseline_learns.clause,
     trajectory.clause,
     outside_cpu.clause,

@@ -95,7 +95,7 @@ def _numbers_differ(evidence: JudgedEvidence, c: AuditComparison) -> Violation |
         return None
     if _all_vanished(c):
         return violation("W103", f"Step {c.step} changes no parameter.")
-    frozen = [t.name for t in c.tensors if _is_frozen(c, t, _NEGLIGIBLE_RMS[kind])]
+    frozen = [n for n in _frozen(c, kind) if _is_frozen_throughout(evidence, c.rank, n, kind)]
     if frozen:
         return violation("L207", f"{len(frozen)} tensors get no gradient: {_some(tuple(frozen))}.")
     if grad_error > grad_tolerance:
@@ -155,6 +155,22 @@ def _name_scale(evidence: JudgedEvidence, c: AuditComparison, scale: float) -> V
 
 def _all_vanished(c: AuditComparison) -> bool:
     return all(t.update_norm_candidate <= _VANISHED * t.update_norm_baseline for t in c.tensors)
+
+
+def _frozen(c: AuditComparison, kind: PrecisionClass) -> tuple[str, ...]:
+    return tuple(t.name for t in c.tensors if _is_frozen(c, t, _NEGLIGIBLE_RMS[kind]))
+
+
+def _is_frozen_throughout(
+    evidence: JudgedEvidence, rank: int, name: str, kind: PrecisionClass
+) -> bool:
+    """Whether it is frozen at every step audited on the rank.
+
+    In 16 bit a single row may be routed to another expert, which then has no gradient in one
+    step; what is frozen has none in any.
+    """
+    steps = [c for c in evidence.audits if c.rank == rank and c.unreadable is None]
+    return kind == "fp32" or all(name in _frozen(c, kind) for c in steps)
 
 
 def _is_frozen(c: AuditComparison, t: TensorDifference, negligible: float) -> bool:

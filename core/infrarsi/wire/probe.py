@@ -31,7 +31,8 @@ class ProbeConfig(Frozen):
     `warmup_steps` are ignored, then `window_steps` recorded, then the job is ended cleanly.
     With `control_socket` (a unix stream socket) the probe announces each step and obeys the
     runner instead: it ends only when told to, or after `max_steps`. `redo_dir` holds the
-    candidate's audit files: at each of `redo_steps` they are swapped in before the step. With
+    candidate's audit files: at each of `redo_steps` they are swapped in before the step. Dropout
+    is held still in audited and redone steps, but for `natural_steps`. With
     `autocast` (a 16-bit type) the redone steps' forward runs under it: the reference arm.
     `memory_budget_bytes` is granted to each rank on top of what it uses once torch is imported.
     """
@@ -49,6 +50,7 @@ class ProbeConfig(Frozen):
     audit_steps: tuple[int, ...] = ()
     audit_limit_bytes: int = 4 << 30
     redo_steps: tuple[int, ...] = ()
+    natural_steps: tuple[int, ...] = ()
     redo_dir: str | None = None
     autocast: Literal["bfloat16"] | None = None
     spans: tuple[PhaseSpan, ...] = ()
@@ -168,6 +170,7 @@ class RankEvidence(Frozen):
     torch_version: str
     python_version: str
     n_threads: int
+    n_dropouts: int = 0
     root_module: str | None = None
     n_parameters: int = 0
     n_trainable: int = 0
@@ -214,10 +217,14 @@ ProbeLine = Annotated[Hello | Stepped | Bye, Field(discriminator="type")]
 
 
 class AuditCommand(Frozen):
-    """Dump the step of this index. Sent at least two steps ahead."""
+    """Dump the step of this index, with dropout held still unless `natural`.
+
+    Sent at least two steps ahead.
+    """
 
     type: Literal["audit"] = "audit"
     step: int
+    natural: bool = False
 
 
 class StopCommand(Frozen):

@@ -4,38 +4,26 @@ Each unit is two process pairs, the baseline started first in one and the candid
 on a seed neither side has seen. One pair of each unit is audited at a step drawn after launch.
 """
 
-from dataclasses import replace
 from typing import Literal
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
-from infrarsi.judge.evidence import EnduranceRun, Need
+from infrarsi.judge.evidence import Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
 from infrarsi.pair import ProcessPair, Unit
-from infrarsi.run import RunObservation
 from infrarsi.stats.confirmation import Decision, decide
 from infrarsi.stats.noise import fit_noise
 from infrarsi.trial import Rejected
 from infrarsi.wire.messages import Progressed
 from infrarsi.wire.results import Calibration, Speedup
 from infrarsi_runner.context import Context
+from infrarsi_runner.procedures.endurance import Enduring
 from infrarsi_runner.procedures.job import Job
 from infrarsi_runner.procedures.pairing import FrozenCandidate, Pairing, PairRecord, median_step_s
 from infrarsi_runner.running import Side
 
 ENDURANCE_CODES = ("T303", "T312")
-STARTUP_SLACK = 1.5
-FEWEST_STEPS = 20
-MOST_STEPS = 50_000
-"""The number of steps is drawn from n to 2n for an n within these, below the probe's own limit."""
-
-
-class EnduranceRecord(Frozen):
-    """The endurance run as journalled."""
-
-    n_steps: int
-    observation: RunObservation
 
 
 class Confirmation(Frozen):
@@ -57,7 +45,7 @@ class Effort(Frozen):
 
     protocol: Protocol
     audits: int = 100
-    endurance_s: float = 12.0
+    endurance_s: float = 8.0
     deadline_s: float | None = None
 
 
@@ -85,7 +73,12 @@ class Confirming:
         self._effort = effort or Effort(protocol=job.lock.contract.protocol)
         self._context = context
         self._frozen = frozen
-        self._aa_log_ratios = calibration.aa_log_ratios if calibration else ()
+        self._job = job
+        self._noise = (
+            fit_noise(calibration.aa_log_ratios, calibration.aa_slot_log_ratios)
+            if calibration
+            else fit_noise(())
+        )
         self._pairing = Pairing(context, job, frozen, calibration, self._effort.protocol)
         self._key = f"confirm/{frozen.name}"
 
@@ -119,7 +112,6 @@ class Confirming:
         """Run units until a look decides, or until a pair is refused or cannot run."""
         records: list[PairRecord] = []
         units: list[Unit] = []
-        noise = fit_noise(self._aa_log_ratios)
         decision: Decision | None = None
         for look in self._effort.protocol.looks:
             while len(units) < look:
@@ -129,7 +121,12 @@ class Confirming:
                 refused = self._unit(len(units), units, records)
                 if refused is not None:
                     return Measured(units=tuple(units), records=tuple(records), refused=refused)
-            decision = decide([u.log_ratio() for u in units], noise, self._effort.protocol)
+            decision = decide(
+                [u.log_ratio() for u in units],
+                self._noise,
+                self._effort.protocol,
+                slots=[u.slot_log_ratio() for u in units],
+            )
             if decision.kind != "continue":
                 break
         return Measured(units=tuple(units), records=tuple(records), decision=decision)
@@ -157,27 +154,24 @@ class Confirming:
         return self._verdict_with_endurance(measured, 2)
 
     def _verdict_with_endurance(self, measured: Measured, attempt: int) -> Verdict:
-        claimed_s = median_step_s(measured.units, "candidate")
-        endurance = self._endurance(claimed_s, attempt)
         records = measured.records
+        claimed_s = median_step_s(measured.units, "candidate")
+        enduring = Enduring(self._context, self._pairing, records, self._key)
+        runs = [
+            enduring.run(claimed_s, self._effort.endurance_s, number)
+            for number in range(attempt + 1)
+        ]
         audited = [r for r in records if r.audits] or list(records)
-        costs = [r.cpu_s_per_step for r in records if r.cpu_s_per_step is not None]
+        audits = tuple(a for r in (*records, *runs) for a in r.audits)
         needs: tuple[Need, ...] = ("audit", "turns", "endurance", "locked_files")
-        evidence = self._pairing.evidence(audited[-1], needs=needs)
+        evidence = self._pairing.evidence(audited[-1], needs=needs, known=audits)
         return judge(
             evidence.model_copy(
                 update={
-                    "audits": tuple(a for r in records for a in r.audits),
+                    "audits": audits,
                     "turns": tuple(t for r in records if r.pair for t in r.pair.turns),
                     "candidate_step_time_s": claimed_s,
-                    "endurance": EnduranceRun(
-                        n_steps=endurance.n_steps,
-                        observation=endurance.observation,
-                        claimed_step_time_s=claimed_s,
-                        claimed_cpu_s_per_step=max(costs, default=None),
-                        startup_wall_s=STARTUP_SLACK * max(r.startup_wall_s for r in records),
-                        startup_cpu_s=STARTUP_SLACK * max(r.startup_cpu_s for r in records),
-                    ),
+                    "endurance": enduring.claim(runs[-1], claimed_s),
                 }
             )
         )
@@ -189,7 +183,8 @@ class Confirming:
         pairs: list[ProcessPair] = []
         for position, first in enumerate(sides):
             self._progress(number, first)
-            audit = position == audited and number < self._effort.audits
+            wanted = position == audited or self._job.drops_out
+            audit = wanted and number < self._effort.audits
             record = self._context.once(
                 f"{self._key}/{number}/{first}",
                 PairRecord,
@@ -205,29 +200,6 @@ class Confirming:
             pairs.append(record.pair)
         units.append(Unit(pairs=(pairs[0], pairs[1])))
         return None
-
-    def _endurance(self, claimed_s: float, attempt: int) -> EnduranceRecord:
-        self._context.check()
-        key = f"{self._key}/endurance/{attempt}"
-        self._context.emit_once(
-            f"{key}/progress",
-            Progressed(stage="confirmation", message="Endurance: one long run, nobody watching"),
-        )
-
-        def compute() -> EnduranceRecord:
-            rng = self._pairing.draw("endurance", attempt)
-            shortest = round(self._effort.endurance_s / claimed_s)
-            shortest = min(max(shortest, FEWEST_STEPS), MOST_STEPS)
-            n_steps = rng.randrange(shortest, 2 * shortest)
-            spec = replace(
-                self._pairing.candidate_spec("endurance", "candidate"),
-                window_steps=n_steps,
-                seed=rng.randrange(1, 1_000_000),
-            )
-            result = self._context.runs.execute(spec)
-            return EnduranceRecord(n_steps=n_steps, observation=result.observation)
-
-        return self._context.once(key, EnduranceRecord, compute)
 
     def _progress(self, number: int, first: Side) -> None:
         self._context.check()

@@ -49,6 +49,12 @@ class Job:
         return self.program.reading
 
     @property
+    def drops_out(self) -> bool:
+        """Whether the baseline's code speaks of dropout."""
+        texts = (self.sources.text(file) or "" for file in self.reading.files)
+        return any("drop" in text.lower() for text in texts)
+
+    @property
     def launch(self) -> Launch:
         """The baseline's launch."""
         return self.lock.contract.launch

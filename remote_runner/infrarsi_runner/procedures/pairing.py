@@ -1,7 +1,7 @@
 """One process pair of a frozen candidate and the baseline, its audit, and the judge on both.
 
-The audited step is taken again by the baseline's own run from the candidate's state; for a
-candidate in 16 bit once more under the policy's own autocast, the reference arm.
+The audited step is taken again by the baseline's own run from the candidate's state; see
+`redoing`.
 """
 
 import hashlib
@@ -11,12 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
 from infrarsi.judge.audit_comparison import AuditComparison
-from infrarsi.judge.audit_numbers import compare
 from infrarsi.judge.evidence import JudgedEvidence, Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
@@ -29,6 +26,7 @@ from infrarsi.wire.results import Calibration
 from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.drawing import draw
 from infrarsi_runner.procedures.job import Job
+from infrarsi_runner.procedures.redoing import Audited, Redoing
 from infrarsi_runner.running import PairResult, RunResult, RunSpec, Side, outcome_of
 
 
@@ -77,6 +75,7 @@ class Pairing:
         self._frozen = frozen
         self._calibration = calibration
         self._protocol = protocol
+        self.redoing = Redoing(context, job)
 
     def pair(
         self, number: int, first: Side, audit: bool, known: tuple[AuditComparison, ...] = ()
@@ -96,6 +95,7 @@ class Pairing:
             turn_pairs=self._protocol.turn_pairs,
             steps_per_turn=self._protocol.steps_per_turn,
             audit=audit,
+            natural=self._job.drops_out,
             rng=rng,
         )
         if result.pair is None:
@@ -126,20 +126,8 @@ class Pairing:
         if audit:
             record = record.model_copy(update={"audits": self._redo(result, baseline, known)})
             needs = ("audit", *needs)
-        verdict = judge(self.evidence(record, needs=needs))
+        verdict = judge(self.evidence(record, needs=needs, known=known))
         return record.model_copy(update={"verdict": verdict})
-
-    def _reference_arm(self, spec: RunSpec, redo: RunResult) -> dict[int, AuditComparison]:
-        """By rank, the last redone step with how far the policy's own 16 bit strays on it."""
-        arm = self._context.runs.execute(replace(spec, autocast="bfloat16", label="reference"))
-        strayed = _compare(arm, redo, spec.redo_steps)
-        self._context.runs.discard(arm)
-        return {c.rank: c.as_reference() for c in strayed}
-
-    def _wants_reference(self, evidence: tuple[RankEvidence, ...]) -> bool:
-        """A 16-bit candidate of a job in full precision."""
-        seen = any(step.autocast for rank in evidence for step in rank.steps)
-        return seen and self._job.lock.contract.precision == "fp32"
 
     def _locked_after(self, result: PairResult) -> dict[str, str]:
         """Hashes of the locked files as the candidate brought and left them."""
@@ -150,29 +138,22 @@ class Pairing:
     def _redo(
         self, result: PairResult, baseline: RunSpec, known: tuple[AuditComparison, ...]
     ) -> tuple[AuditComparison, ...]:
-        """The baseline's own run takes the audited steps with the candidate's state swapped in."""
-        folder = Path(result.candidate.evidence_dir)
-        spec = replace(
-            baseline,
-            mode="redo",
-            label="redo",
-            redo_from=folder,
-            redo_steps=result.audited_steps,
+        audited = Audited(
+            candidate=result.candidate,
+            baseline=baseline,
+            shapes=shapes_of(result.baseline.evidence),
+            steps=result.audited_steps,
+            natural_steps=result.natural_steps,
         )
-        redo = self._context.runs.execute(spec)
-        comparisons = _compare(result.candidate, redo, result.audited_steps)
-        if self._wants_reference(result.candidate.evidence):
-            arm = {c.rank: c for c in known if c.reference_grad_rel_err is not None}
-            if not arm:
-                arm = self._reference_arm(spec, redo)
-            comparisons = tuple(
-                c.judged_by(arm[c.rank]) if c.rank in arm else c for c in comparisons
-            )
-        self._context.runs.discard(redo)
-        return comparisons
+        return self.redoing.compare(audited, known)
 
-    def evidence(self, record: PairRecord, needs: tuple[Need, ...]) -> JudgedEvidence:
-        """What the judge may look at of one pair."""
+    def evidence(
+        self,
+        record: PairRecord,
+        needs: tuple[Need, ...],
+        known: tuple[AuditComparison, ...] = (),
+    ) -> JudgedEvidence:
+        """What the judge may look at of one pair; `known` are audits of earlier ones."""
         return JudgedEvidence(
             lock=self._job.lock,
             candidate=record.evidence,
@@ -185,12 +166,17 @@ class Pairing:
             candidate_step_time_s=(
                 median_step_s([record.pair], "candidate") if record.pair else None
             ),
+            n_dropouts=max((c.n_dropouts for c in (*record.audits, *known)), default=0),
             needs=needs,
         )
 
     def candidate_spec(self, mode: Mode, label: str) -> RunSpec:
         """A run of the candidate."""
         return self._job.candidate_spec(mode, label, self._frozen.tree, self._frozen.launch)
+
+    def baseline_spec(self, label: str) -> RunSpec:
+        """A timed run of the baseline."""
+        return self._job.spec("timed", label)
 
     def draw(self, *names: object) -> random.Random:
         """A generator for the thing of those names of this candidate."""
@@ -213,16 +199,9 @@ def locked_hashes(tree: Path, names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _compare(
-    ours: RunResult, theirs: RunResult, steps: tuple[int, ...]
-) -> tuple[AuditComparison, ...]:
-    return tuple(
-        comparison
-        for step in steps
-        for comparison in compare(
-            ours.evidence_dir, ours.evidence, theirs.evidence_dir, theirs.evidence, step, _open
-        )
-    )
+def shapes_of(evidence: Sequence[RankEvidence]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The parameters of a side as the first rank that knows them names them."""
+    return next((rank.parameter_shapes for rank in evidence if rank.parameter_shapes), ())
 
 
 def _cpu_s_per_step(run: RunResult) -> float | None:
@@ -234,7 +213,3 @@ def _why_no_pair(result: PairResult, baseline: RunSpec, candidate: RunSpec) -> O
     if result.failed == "baseline":
         return outcome_of(result.baseline, baseline)
     return outcome_of(result.candidate, candidate)
-
-
-def _open(path: str) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    return np.memmap(path, dtype=np.uint8, mode="r")
