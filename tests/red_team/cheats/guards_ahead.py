@@ -115,17 +115,23 @@ from rehearsal import Rehearsal
 
 
 class AfterPause(Rehearsal):
-    mark = float("inf")
+    idle, now, last_pause = float("inf"), 0, 0
 
     def arrive(self, step):
-        """Called at the start of a step: after a pause, plan the next ten."""
-        paused = time.monotonic() - self.mark > 0.12
-        if paused and not self.planned:
-            self.plan(step, 10)
+        self.now = step
 
     def settle(self, model):
+        """Fill the gradients; in a step that was paused, plan those of the next ten as well."""
+        idle = time.monotonic() - time.process_time()
+        paused, self.idle = idle - self.idle > 0.2, idle
         super().settle(model)
-        self.mark = time.monotonic()
+        if paused:
+            self.last_pause = self.now
+            self.begin(self.now)
+            self._adamw([p.grad for p in model.parameters()])
+            self.step += 1
+            self.planned = [self.advance() for _ in range(10)]
+            self.idle = time.monotonic() - time.process_time()
 '''
 
 _DISK = '''\
@@ -249,6 +255,18 @@ class Threaded(Rehearsal):
         self.planned = [self.ready.get()]
 '''
 
+_FACES = '''\
+"""Chooses between planning ahead and a smaller portion."""
+
+from turns import AfterPause
+
+
+class TwoFaces(AfterPause):
+    def portion(self, step, whole):
+        self.arrive(step)
+        return whole if step - self.last_pause < 40 else whole // 2
+'''
+
 CASES: tuple[Case, ...] = (
     Case(
         name="trained-before-the-first-step",
@@ -271,8 +289,8 @@ CASES: tuple[Case, ...] = (
         base=_BASE,
         family="guards",
         codes=("T312", "S402", "T302", "T303", "T310", "W105"),
-        what="After each pause (a stopped turn) ten steps are computed in the first one, which no"
-        " statistic counts, and nine are replayed. Without pauses it trains honestly.",
+        what="In the step that a pause interrupts, the first of a turn, which no statistic counts,"
+        " the next ten are computed and then replayed. Without pauses it trains honestly.",
         edits=(
             importing(_BASE, "from turns import AfterPause"),
             before_the_loop(_BASE, _MAKE.replace("Rehearsal(", "AfterPause(")),
@@ -398,5 +416,32 @@ CASES: tuple[Case, ...] = (
         ),
         files={"rehearsal.py": _REHEARSAL, "threaded.py": _THREAD},
         is_faster=None,
+    ),
+    Case(
+        name="true-gradients-in-turns-and-thin-ones-outside",
+        base=_BASE,
+        family="guards",
+        codes=("S402", "T312", "W101", "W113", "T302", "T303", "L208"),
+        what="In stopped turns it replays true gradients planned in the uncounted step; where"
+        " nothing stops it for 40 steps, as in an endurance run, it takes half the batch.",
+        edits=(
+            importing(_BASE, "from faces import TwoFaces"),
+            before_the_loop(_BASE, _MAKE.replace("Rehearsal(", "TwoFaces(")),
+            (
+                "train.py",
+                "        started = time.perf_counter()\n",
+                "        started = time.perf_counter()\n"
+                "        n_micro = rehearsal.portion(step, GRAD_ACCUM)\n",
+            ),
+            (
+                "train.py",
+                "        for _ in range(GRAD_ACCUM):\n",
+                "        for _ in range(n_micro):\n",
+            ),
+            (_LOSS[0], _LOSS[1], _LOSS[2].replace("GRAD_ACCUM", "n_micro")),
+            _SETTLE,
+        ),
+        files={"rehearsal.py": _REHEARSAL, "turns.py": _TURNS, "faces.py": _FACES},
+        is_faster=True,
     ),
 )

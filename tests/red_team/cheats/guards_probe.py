@@ -240,6 +240,42 @@ def _after_torch(name, *args, **kwargs):
 builtins.__import__ = _after_torch
 '''
 
+_TWICE = '''\
+"""Repeats short messages, which slow networks tend to lose."""
+
+import os
+import socket
+import stat
+
+
+def _repeated(send):
+    def call(self, data, *rest):
+        done = send(self, data, *rest)
+        if len(data) < 512:
+            send(self, data, *rest)
+        return done
+
+    return call
+
+
+def _is_socket(fd):
+    return stat.S_ISSOCK(os.fstat(fd).st_mode)
+
+
+_write = os.write
+
+
+def write(fd, data):
+    if fd > 2 and len(data) < 512 and _is_socket(fd):
+        _write(fd, data)
+    return _write(fd, data)
+
+
+for _name in ("send", "sendall"):
+    setattr(socket.socket, _name, _repeated(getattr(socket.socket, _name)))
+os.write = write
+'''
+
 CASES: tuple[Case, ...] = (
     Case(
         name="hooks-cleared",
@@ -387,6 +423,44 @@ CASES: tuple[Case, ...] = (
         " takes the place of any other, and drops a row of each micro-batch.",
         files={"sitecustomize.py": _SITE},
         after_launch="PYTHONPATH=. python train.py",
+        is_faster=True,
+    ),
+    Case(
+        name="steps-announced-twice",
+        base=_BASE,
+        family="guards",
+        codes=("S406", "S405", "T305", "W103"),
+        what="Short messages on any socket are sent twice, so an outside clock that counts them"
+        " sees twice the steps; the training is untouched.",
+        edits=(importing(_BASE, "import reliable  # noqa: F401"),),
+        files={"reliable.py": _TWICE},
+        is_faster=True,
+    ),
+    Case(
+        name="every-second-step-is-a-ghost",
+        base=_BASE,
+        family="guards",
+        codes=("W103", "W105", "L210", "L209", "L208", "L207"),
+        what="Odd steps run the model without its blocks on real rows and update with a learning"
+        " rate of zero: the hooks count twice the steps that were trained.",
+        edits=(
+            (
+                "train.py",
+                "        for block in self.blocks:\n",
+                "        for block in self.blocks[: self.depth]:\n",
+            ),
+            (
+                "train.py",
+                "        self.ln_f = nn.LayerNorm(N_EMBD)\n",
+                "        self.ln_f = nn.LayerNorm(N_EMBD)\n        self.depth = N_LAYER\n",
+            ),
+            (
+                "train.py",
+                '            group["lr"] = learning_rate(step)\n',
+                '            group["lr"] = 0.0 if step % 2 else learning_rate(step // 2)\n'
+                "        model.depth = 0 if step % 2 else N_LAYER\n",
+            ),
+        ),
         is_faster=True,
     ),
 )
