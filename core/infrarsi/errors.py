@@ -2,6 +2,7 @@
 
 InfraRSIError
 ├── UsageError          exit 2: wrong arguments, no repository, no launch line
+│   ├── LaunchRefused   exit 2: understood, and it would disturb what is measured
 │   └── ConfigError     exit 2: infrarsi.toml or the lock cannot be used
 ├── RunnerError         exit 3: the daemon or the machine
 │   ├── RunnerUnreachable
@@ -35,6 +36,18 @@ class UsageError(InfraRSIError):
     """The command, its arguments or the folder it ran in."""
 
     exit_code = 2
+
+
+class LaunchRefused(UsageError):
+    """A launch line that is understood and would disturb the measurement.
+
+    `code` is the violation it amounts to where a change brings it in.
+    """
+
+    def __init__(self, what: str, do: str, code: str) -> None:
+        """Keep both sentences and the code."""
+        super().__init__(what, do)
+        self.code = code
 
 
 class ConfigError(UsageError):

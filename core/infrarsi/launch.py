@@ -1,8 +1,9 @@
 """A parsed launch line: which launcher, how many processes, which script with which arguments.
 
-Only lines whose meaning is fully understood are accepted: `python` and `torchrun` on one node,
-with leading variable assignments. Shell syntax (pipes, `&&`, expansions) is refused rather than
-guessed, because the runner rebuilds argv and environment itself and never asks a shell.
+Only lines whose meaning is fully understood are accepted: `python`, `torchrun`, `accelerate
+launch` and `deepspeed` on one node, with leading variable assignments. Shell syntax (pipes, `&&`,
+expansions) is refused rather than guessed, because the runner rebuilds argv and environment
+itself and never asks a shell; `reading/shell.py` reads the few forms of it that launch files use.
 """
 
 import posixpath
@@ -11,8 +12,17 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal, NoReturn
 
-from infrarsi.errors import UsageError
+from infrarsi.errors import LaunchRefused, UsageError
 from infrarsi.frozen import Frozen
+from infrarsi.launchers import (
+    PRIORITY,
+    RENDEZVOUS,
+    Started,
+    accelerate_launch,
+    deepspeed_launch,
+    refuse_interpreter_option,
+    refuse_variable,
+)
 
 Launcher = Literal["python", "torchrun"]
 
@@ -35,14 +45,29 @@ def parse_launch(text: str) -> Launch:
     """Parse a launch line as a person would type it into a shell at the workspace root.
 
     Understood: `VAR=value ... [env VAR=value] python [-u] SCRIPT ARGS`, `torchrun OPTIONS SCRIPT
-    ARGS` and `python -m torch.distributed.run OPTIONS SCRIPT ARGS`. Options that only say how the
-    processes of one node find each other are accepted and dropped; the runner sets its own.
+    ARGS`, `python -m torch.distributed.run OPTIONS SCRIPT ARGS`, and `accelerate launch` and
+    `deepspeed` with the number of processes. Options that only say how the processes of one node
+    find each other are accepted and dropped; the runner sets its own.
 
     Raises:
+        LaunchRefused: the line is understood and would disturb what is measured.
         UsageError: the line is not one of these; says which word and what to write instead.
     """
-    words = _split(text)
+    return parse_words(_split(text))
+
+
+def parse_words(words: list[str]) -> Launch:
+    """The same for a command that is already split into words.
+
+    Raises:
+        LaunchRefused: the line is understood and would disturb what is measured.
+        UsageError: it is not understood.
+    """
+    words = list(words)
     env = _take_environment(words)
+    for name, value in env.items():
+        refuse_variable(name, value)
+    env = {name: value for name, value in env.items() if name not in RENDEZVOUS}
     if not words:
         _refuse("The launch line names no command.", "Write it as `python train.py`.")
     command = words.pop(0)
@@ -51,6 +76,14 @@ def parse_launch(text: str) -> Launch:
         return _torchrun(words, env)
     if re.fullmatch(r"python(3(\.\d+)?)?", program):
         return _python(words, env)
+    if program == "accelerate" and words[:1] == ["launch"]:
+        return _started(accelerate_launch(words[1:]), env)
+    if program == "deepspeed":
+        return _started(deepspeed_launch(words), env)
+    if program in PRIORITY:
+        raise LaunchRefused(
+            f"The launch line runs the job under `{program}`.", _instead_of("bash"), "E501"
+        )
     _refuse(f"The launcher `{program}` is not understood.", _instead_of(program))
 
 
@@ -78,9 +111,17 @@ def _python(words: list[str], env: dict[str, str]) -> Launch:
         flag = words.pop(0)
         if flag == "-m" and words[:1] == ["torch.distributed.run"]:
             return _torchrun(words[1:], env)
+        if flag == "-m" and words[:1] == ["accelerate.commands.launch"]:
+            return _started(accelerate_launch(words[1:]), env)
         if flag != "-u":
-            _refuse(f"The interpreter option `{flag}` is not accepted.", _instead_of_flag(flag))
+            refuse_interpreter_option(flag)
     return _finish("python", 1, words, env)
+
+
+def _started(started: Started, env: dict[str, str]) -> Launch:
+    n_processes = started.n_processes or 1
+    launcher: Launcher = "torchrun" if n_processes > 1 else "python"
+    return _finish(launcher, n_processes, started.words, {**env, **started.env})
 
 
 def _torchrun(words: list[str], env: dict[str, str]) -> Launch:
@@ -150,9 +191,10 @@ def _take_environment(words: list[str]) -> dict[str, str]:
     if words[:1] == ["env"]:
         words.pop(0)
         if words and words[0].startswith("-"):
-            _refuse(
+            raise LaunchRefused(
                 f"`env {words[0]}` changes the whole environment.",
                 "Write only VAR=value before the launcher.",
+                "S406",
             )
     while words and (match := re.match(r"([A-Za-z_][A-Za-z0-9_]*)=", words[0])):
         env[match[1]] = words.pop(0)[match.end() :]
@@ -207,16 +249,8 @@ def _refuse(what: str, do: str) -> NoReturn:
 
 
 def _instead_of(program: str) -> str:
-    if program in {"accelerate", "deepspeed", "srun", "sbatch", "mpirun", "mpiexec", "horovodrun"}:
+    if program in {"accelerate", "srun", "sbatch", "mpirun", "mpiexec", "horovodrun"}:
         return "Give the `torchrun` line it amounts to on one node."
     if program in {"bash", "sh", "zsh", "make", "uv", "poetry", "pipenv", "conda", "sudo", "nohup"}:
         return "Give the `python` or `torchrun` line it ends up running."
     return "Start the line with `python` or `torchrun`."
-
-
-def _instead_of_flag(flag: str) -> str:
-    if flag.startswith(("-S", "-I", "-E")):
-        return "It would keep measurements out of the process; leave it out."
-    if flag.startswith(("-c", "-m")):
-        return "Put the code in a script file and name that file."
-    return "Leave it out."

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrarsi.errors import UsageError
+from infrarsi.errors import LaunchRefused, UsageError
 from infrarsi.launch import Launch, named_interpreter, parse_launch, render_launch
 
 printable = st.text(st.characters(codec="utf-8", exclude_characters="\n\0\r"), max_size=12)
@@ -106,7 +106,13 @@ def test_env_before_the_launcher_is_a_variable():
         ("python -c 'print(1)'", "`-c`"),
         ("python -m pkg.train", "`-m`"),
         ("env -i python train.py", "`env -i`"),
-        ("accelerate launch train.py", "`accelerate`"),
+        ("accelerate launch train.py", "--num_processes"),
+        ("accelerate launch --num_processes 2 --use_fsdp x train.py", "`--use_fsdp`"),
+        ("accelerate launch --num_processes 2 --num_machines 2 train.py", "more than one node"),
+        ("accelerate test", "`accelerate`"),
+        ("deepspeed train.py", "--num_gpus"),
+        ("deepspeed --include host1:0,1 train.py", "more than one node"),
+        ("nice -n 5 python train.py", "`nice`"),
         ("bash run.sh", "`bash`"),
         ("./train.py", "`train.py`"),
         ("torchrun --nproc-per-node gpu train.py", "gpu"),
@@ -125,6 +131,55 @@ def test_what_is_not_understood_is_refused_by_name(line: str, word: str):
     assert word in caught.value.what
     assert caught.value.do
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("python -S train.py", "S406"),
+        ("python -I train.py", "S406"),
+        ("python -uE train.py", "S406"),
+        ("env -i python train.py", "S406"),
+        ("env -u PYTHONPATH python train.py", "S406"),
+        ("PYTHONNOUSERSITE=1 python train.py", "S406"),
+        ("PYTHONSTARTUP=x.py python train.py", "S406"),
+        ("LD_PRELOAD=./fast.so torchrun --nproc-per-node 2 train.py", "S407"),
+        ("env LD_AUDIT=./x.so python train.py", "S407"),
+        ("python -O train.py", "S415"),
+        ("PYTHONOPTIMIZE=1 python train.py", "S415"),
+        ("taskset -c 0-3 python train.py", "E501"),
+    ],
+)
+def test_what_would_disturb_the_measurement_is_refused_with_its_code(line: str, code: str):
+    with pytest.raises(LaunchRefused) as caught:
+        parse_launch(line)
+    assert caught.value.code == code
+    assert caught.value.do
+
+
+@pytest.mark.parametrize(
+    ("line", "same_as"),
+    [
+        (
+            "accelerate launch --num_processes 2 --mixed_precision bf16"
+            " --gradient-accumulation-steps=4 --main_process_port 1 train.py --x",
+            "ACCELERATE_MIXED_PRECISION=bf16 ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4"
+            " torchrun --nproc-per-node 2 train.py --x",
+        ),
+        (
+            "A=1 accelerate launch --cpu --num_processes=1 train.py",
+            "A=1 ACCELERATE_USE_CPU=True python train.py",
+        ),
+        ("deepspeed --num_gpus 4 train.py --x", "torchrun --nproc-per-node 4 train.py --x"),
+        (
+            "deepspeed --include localhost:0,2 --master_port 7 train.py",
+            "torchrun --nproc-per-node 2 train.py",
+        ),
+        ("MASTER_PORT=29501 PYTHONPATH=src python train.py", "PYTHONPATH=src python train.py"),
+    ],
+)
+def test_other_launchers_are_read_as_the_line_they_amount_to(line: str, same_as: str):
+    assert parse_launch(line) == parse_launch(same_as)
 
 
 def test_shell_characters_in_single_quotes_are_plain():

@@ -1,7 +1,7 @@
 """Text to facts: what a job's sources say, with places, and what could not be understood."""
 
 from infrarsi.reading.program import Call, Program
-from infrarsi.reading.propose import default_job, propose_contract
+from infrarsi.reading.propose import bare_job, default_job, propose_contract
 from infrarsi.reading.read import follow, read
 from infrarsi.reading.reading import Problem, Reading, Role, RoleSpan
 from infrarsi.reading.sources import MappingSources, Sources
@@ -15,6 +15,7 @@ __all__ = [
     "Role",
     "RoleSpan",
     "Sources",
+    "bare_job",
     "default_job",
     "follow",
     "propose_contract",

@@ -2,7 +2,7 @@
 
 import ast
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from infrarsi.contract import Fact, JobConfig, Precision, Scope, TaskContract, Workload, matches
 from infrarsi.frozen import Scalar
@@ -14,6 +14,7 @@ from infrarsi.reading.syntax import parse_source
 _LOCKED = ("**/data/**", "*.bin", "*.npy", "*.npz", "*.parquet", "*.arrow")
 _NEVER_PROPOSED = ("eval", "prepare", "test_")
 _SEED = 1337
+_MAX_NAMED = 500
 
 
 def default_job(
@@ -31,6 +32,25 @@ def default_job(
         python=python,
         editable=editable or (launch.script,),
         locked=(*_LOCKED, *(_named_files(reading, sources) if sources is not None else ())),
+    )
+
+
+def bare_job(
+    name: str, launch: Launch, reading: Reading, sources: Sources, launch_file: str | None
+) -> JobConfig:
+    """The job of a folder that says nothing about its scope.
+
+    Editable are the script, its configuration files and the launch file; every other file that is
+    there is locked. What is new may be added.
+    """
+    opened = (launch.script, *reading.documents, *([launch_file] if launch_file else []))
+    editable = tuple(dict.fromkeys(opened))
+    return JobConfig(
+        name=name,
+        launch=render_launch(launch),
+        python="python",
+        editable=editable,
+        locked=tuple(_others(sources.paths(), editable)),
     )
 
 
@@ -105,6 +125,24 @@ def _precision(value: Scalar | None) -> Precision:
             return "fp16"
         case _:
             return "fp32"
+
+
+def _others(paths: Iterable[str], editable: tuple[str, ...]) -> Iterator[str]:
+    """Globs for the other files; whole folders by name where there are very many files."""
+    others = [
+        path
+        for path in paths
+        if path not in editable and not matches(path, (".infrarsi/**", "infrarsi.toml"))
+    ]
+    if len(others) <= _MAX_NAMED:
+        yield from others
+        return
+    open_folders = {path.split("/")[0] for path in editable}
+    closed = (
+        p if "/" not in p or p.split("/")[0] in open_folders else p.split("/")[0] + "/"
+        for p in others
+    )
+    yield from dict.fromkeys(closed)
 
 
 def _prepares(file: str) -> bool:

@@ -32,6 +32,7 @@ from infrarsi_server.operations.verify import (
     Prepared,
     VerifyReport,
     prepare_verify,
+    refused_report,
     start_verify,
     verify_report,
 )
@@ -142,9 +143,15 @@ def verify(
     else:
         sides = open_sides(before, after, launch, job)
         say(*sides.notes)
+        refused = refused_report(sides)
+        if refused is not None:
+            return _answer_verify(refused, as_json=as_json)
         prepared = prepare_verify(sides, python, os.environ, Path.cwd())
         view = _run_verify(prepared, campaign_id or new_campaign_id(), minutes)
-    report = verify_report(view)
+    return _answer_verify(verify_report(view), as_json=as_json)
+
+
+def _answer_verify(report: VerifyReport, *, as_json: bool) -> int:
     if as_json:
         write_json(report)
     else:

@@ -10,6 +10,7 @@ from infrarsi.frozen import Frozen
 from infrarsi.launch import Launch
 from infrarsi.reading import Program, Sources, follow
 from infrarsi.report.findings import Finding, findings, problem_text
+from infrarsi.report.printable import one_line
 from infrarsi.rules import check_change
 from infrarsi_server.operations.contracting import Sides
 from infrarsi_server.operations.lock import hash_file
@@ -53,7 +54,15 @@ def check_workspace(project: Project, name: str | None) -> CheckResult:
 def check_sides(sides: Sides) -> CheckResult:
     """Hold one folder against the contract of another."""
     before = _follow(sides.before, sides.lock.contract.launch)
-    return _check(sides.lock, sides.after.root, sides.after, sides.after_launch, before)
+    result = _check(sides.lock, sides.after.root, sides.after, sides.after_launch, before)
+    refused = () if sides.refused is None else findings([sides.refused])
+    unclear = () if sides.unclear is None else (one_line(sides.unclear, 500),)
+    return result.model_copy(
+        update={
+            "violations": (*refused, *result.violations),
+            "problems": (*unclear, *result.problems),
+        }
+    )
 
 
 def check_locked(project: Project, lock: Lock) -> CheckResult:

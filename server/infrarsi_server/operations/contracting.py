@@ -12,10 +12,12 @@ from infrarsi.contract import (
     parse_config,
     read_locks,
 )
-from infrarsi.errors import UsageError
+from infrarsi.contract.catalogue import violation
+from infrarsi.contract.violation import Violation
+from infrarsi.errors import LaunchRefused, UsageError
 from infrarsi.launch import Launch, parse_launch
-from infrarsi.reading import default_job, propose_contract, read
-from infrarsi_server.operations.launches import find_launch
+from infrarsi.reading import bare_job, default_job, propose_contract, read
+from infrarsi_server.operations.launches import file_launch, find_launch, launch_file
 from infrarsi_server.operations.lock import hash_locked_files, read_contract
 from infrarsi_server.operations.project import read_file
 from infrarsi_server.workspace.files import FolderSources
@@ -27,7 +29,11 @@ NO_COMMIT = "0" * 40
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """Two folders of one job. `notes` say where the contract comes from."""
+    """Two folders of one job. `notes` say where the contract comes from.
+
+    Where after's launch line is refused, `refused` is the violation, and where it is not
+    understood, `unclear` says so; `after_launch` is before's then, for reading only.
+    """
 
     before: FolderSources
     after: FolderSources
@@ -35,6 +41,8 @@ class Sides:
     after_launch: Launch
     python: str | None
     notes: tuple[str, ...]
+    refused: Violation | None = None
+    unclear: str | None = None
 
 
 def open_sides(before: Path, after: Path, launch: str | None, job: str | None) -> Sides:
@@ -43,7 +51,8 @@ def open_sides(before: Path, after: Path, launch: str | None, job: str | None) -
     Args:
         before: the baseline; its lock counts where it has one.
         after: the change.
-        launch: how both are launched; None takes before's own and after's own.
+        launch: how both are launched; None takes each folder's own (its `infrarsi.toml`, its
+            launch file, else the one script that trains).
         job: the job, where before has several.
 
     Raises:
@@ -62,13 +71,16 @@ def open_sides(before: Path, after: Path, launch: str | None, job: str | None) -
     else:
         notes = (f"Contract: as read from {before}; nothing is locked there.",)
         lock = _infer(left, config, job, asked)
+    after_launch, refused, unclear = _after_launch(right, lock, asked)
     return Sides(
         before=left,
         after=right,
         lock=lock,
-        after_launch=asked or _launch_of(after, lock),
+        after_launch=after_launch or lock.contract.launch,
         python=config.jobs[lock.contract.job].python if lock.contract.job in config.jobs else None,
         notes=notes,
+        refused=refused,
+        unclear=unclear,
     )
 
 
@@ -125,10 +137,28 @@ def _job(
             f"The script {launch.script} is not in {sources.root}.",
             "Name it relative to that folder.",
         )
-    return default_job(name or "main", launch, read(sources, launch), "python", sources)
+    reading = read(sources, launch)
+    return bare_job(name or "main", launch, reading, sources, launch_file(sources))
 
 
-def _launch_of(folder: Path, lock: Lock) -> Launch:
-    """After's own launch line of the job, where after has one that is understood."""
-    job = _config(folder).jobs.get(lock.contract.job)
-    return lock.contract.launch if job is None else parse_launch(job.launch)
+def _after_launch(
+    after: FolderSources, lock: Lock, asked: Launch | None
+) -> tuple[Launch | None, Violation | None, str | None]:
+    """After's launch, or the violation its launch line is, or why it is not understood."""
+    try:
+        launch = asked or _own_launch(after, lock)
+    except LaunchRefused as error:
+        return None, violation(error.code, error.what), None
+    except UsageError as error:
+        return None, None, f"After's launch line is not understood. {error}"
+    if after.text(launch.script) is None:
+        return None, None, f"The script {launch.script} that after launches is not there."
+    return launch, None, None
+
+
+def _own_launch(after: FolderSources, lock: Lock) -> Launch:
+    """After's own launch line: of its job, of its launch file, else before's."""
+    job = _config(after.root).jobs.get(lock.contract.job)
+    if job is not None:
+        return parse_launch(job.launch)
+    return file_launch(after) or lock.contract.launch

@@ -1,6 +1,6 @@
-"""Launch lines found in a workspace: scripts that train, started with `python`.
+"""Launch lines found in a workspace: a launch file, else the one script that trains.
 
-What READMEs, shell scripts and Makefiles say about launching is not read yet.
+What READMEs and Makefiles say about launching is not read.
 """
 
 import ast
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from infrarsi.errors import UsageError
 from infrarsi.launch import Launch
 from infrarsi.reading import Sources, read
+from infrarsi.reading.shell import LAUNCH_FILES, read_launch_file, starts_training
 
 _TRAINING_ROLES = {"backward", "step"}
 _MAX_READ = 40
@@ -25,13 +26,18 @@ _DEFINITIONS = (
 
 
 def find_launch(sources: Sources) -> Launch:
-    """The launch of the one training script.
+    """The launch a launch file says, else that of the one training script.
 
     `train.py` is preferred to other names, and a script nearer to the root to one below.
 
     Raises:
-        UsageError: there is none, or several that are equally likely.
+        LaunchRefused: the launch file's line would disturb what is measured.
+        UsageError: the launch file is not understood, there is no training script, or several
+            are equally likely.
     """
+    said = file_launch(sources)
+    if said is not None:
+        return said
     scripts = [path for path in _candidates(sources) if _trains(sources, path)]
     if not scripts:
         raise UsageError(
@@ -46,6 +52,28 @@ def find_launch(sources: Sources) -> Launch:
             f'Name one: infrarsi init --launch "python {likely[0]}"',
         )
     return Launch(script=likely[0])
+
+
+def launch_file(sources: Sources) -> str | None:
+    """The launch file at the root that starts a training, None where there is none."""
+    there = tuple(path for path in LAUNCH_FILES if _starts(sources, path))
+    return next(iter(there), None)
+
+
+def file_launch(sources: Sources) -> Launch | None:
+    """What the launch file says; None where there is none.
+
+    Raises:
+        LaunchRefused: its line would disturb what is measured.
+        UsageError: it is not understood.
+    """
+    name = launch_file(sources)
+    return None if name is None else read_launch_file(name, sources.text(name) or "")
+
+
+def _starts(sources: Sources, path: str) -> bool:
+    text = sources.text(path)
+    return text is not None and (path == LAUNCH_FILES[0] or starts_training(text))
 
 
 def _rank(path: str) -> tuple[int, int]:

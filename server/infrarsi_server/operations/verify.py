@@ -92,6 +92,19 @@ def start_verify(
     )
 
 
+def refused_report(sides: Sides) -> VerifyReport | None:
+    """The answer where after cannot be run as it asks to be; None where it can."""
+    if sides.refused is not None:
+        return VerifyReport(
+            verdict="rejected", violations=findings([sides.refused]), missing=(), speedup=None
+        )
+    if sides.unclear is not None:
+        return VerifyReport(
+            verdict="inconclusive", violations=(), missing=(sides.unclear,), speedup=None
+        )
+    return None
+
+
 def verify_report(view: CampaignView) -> VerifyReport:
     """The answer of a finished verify; KeyError where it is none."""
     if view.verify is None:
