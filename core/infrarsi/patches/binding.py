@@ -154,7 +154,7 @@ def _paired(
 
 def _argument_calls(tree: cst.Module, flag: str) -> Iterator[cst.CSTNode]:
     for node in walk(tree):
-        if isinstance(node, cst.Call) and method(node) == "add_argument":
+        if isinstance(node, cst.Call) and method(node) in ("add_argument", "option"):
             flags = [a.value for a in node.args if a.keyword is None]
             if any(isinstance(f, cst.SimpleString) and f.evaluated_value == flag for f in flags):
                 yield node

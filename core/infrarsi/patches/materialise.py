@@ -12,6 +12,7 @@ from infrarsi.knobs import Binding, Candidate, Knob, Space
 from infrarsi.launch import Launch
 from infrarsi.patches.binding import set_argument, set_argument_default, set_constant
 from infrarsi.patches.catalogue import compose, recipe_named
+from infrarsi.patches.document_binding import DOCUMENT_CARRIERS, set_document_value
 from infrarsi.patches.overlay import Overlay
 from infrarsi.patches.recipe import Declined, Recipe
 from infrarsi.reading.sources import Sources
@@ -76,7 +77,7 @@ def _bind(knob: Knob, value: Scalar, overlay: Overlay, launch: Launch) -> Launch
         written = _written(knob, binding, value)
         if isinstance(written, Declined):
             return written
-        if binding.carrier in ("constant", "argument_default"):
+        if binding.carrier in ("constant", "argument_default", *DOCUMENT_CARRIERS):
             text = _rewritten(binding, written, overlay)
             if isinstance(text, Declined):
                 return text
@@ -106,6 +107,8 @@ def _rewritten(binding: Binding, value: Scalar, overlay: Overlay) -> str | Decli
     text = overlay.text(binding.file or "")
     if text is None:
         return Declined(reason=f"There is no file {binding.file} to set {binding.name} in.")
+    if binding.carrier in DOCUMENT_CARRIERS:
+        return set_document_value(binding, text, value)
     write = set_constant if binding.carrier == "constant" else set_argument_default
     return write(binding, text, value)
 
