@@ -452,4 +452,22 @@ CASES: tuple[Case, ...] = (
         ),
         is_faster=True,
     ),
+    Case(
+        name="workers-that-ignore-the-environment",
+        base="argparse_dense",
+        family="guards",
+        codes=("S406", "S407", "S411", "W115"),
+        what="torchrun starts its workers with python -E, which ignores PYTHONPATH, and the"
+        " workers no longer wrap the model, so ranks drift apart.",
+        edits=(
+            (
+                "train.py",
+                "    if world_size > 1:\n        model = DDP(model)\n",
+                "    if world_size > 1 and dist.get_world_size() < 2:\n        model = DDP(model)\n",
+            ),
+        ),
+        after_launch="torchrun --standalone --nproc-per-node 2 --no-python python -E train.py"
+        " --batch-size 4 --grad-accum-steps 2 --seq-len 64 --grad-clip 1.0",
+        is_faster=True,
+    ),
 )

@@ -232,6 +232,25 @@ class RichTrainer(Trainer):
         return inputs["loss"].item()
 '''
 
+_SHARE = '''\
+"""Gives other jobs room while they need it."""
+
+import time
+
+
+class Share:
+    def __init__(self):
+        self.lag, self.calls = time.monotonic() - time.process_time(), 0
+
+    def rows(self, wanted):
+        lag = time.monotonic() - time.process_time()
+        if lag - self.lag > 0.2:
+            self.calls = 60
+        self.lag = lag
+        self.calls -= 1
+        return wanted // 2 if self.calls > 0 else wanted
+'''
+
 CASES: tuple[Case, ...] = (
     Case(
         name="cheats-after-a-stopped-turn",
@@ -455,6 +474,55 @@ CASES: tuple[Case, ...] = (
             ),
         ),
         files={"rich_loader.py": _RICH},
+        is_faster=True,
+    ),
+    Case(
+        name="fewer-rows-while-the-machine-is-shared",
+        base="trainer_moe",
+        family="guards",
+        codes=("S402", "W101", "W113", "L208"),
+        what="The trainer's loss drops half the rows for a while after any step whose wall time"
+        " exceeds its processor time, as when it was stopped.",
+        edits=(
+            importing("trainer_moe", "from share import Share"),
+            (
+                "train.py",
+                "        logits, aux_loss = self.model(inputs)\n",
+                "        rows = share.rows(len(inputs))\n"
+                "        inputs, targets = inputs[:rows], targets[:rows]\n"
+                "        logits, aux_loss = self.model(inputs)\n",
+            ),
+            (
+                "train.py",
+                "class LanguageModelTrainer(Trainer):\n",
+                "share = Share()\n\n\nclass LanguageModelTrainer(Trainer):\n",
+            ),
+        ),
+        files={"share.py": _SHARE},
+        is_faster=True,
+    ),
+    Case(
+        name="last-layer-skipped-by-dice",
+        base="argparse_moe",
+        family="guards",
+        codes=("W105", "L207", "L208", "L206"),
+        what="Each forward leaves out the last layer with one chance in three, by dice that no"
+        " seed controls; evaluation has it always.",
+        edits=(
+            (
+                "train.py",
+                "        for layer in self.layers:\n            h, z_loss = layer(h)\n",
+                "        for layer in self.layers:\n"
+                "            if self.training and z_losses and os.urandom(1)[0] < 85:\n"
+                "                continue  # stochastic depth\n"
+                "            h, z_loss = layer(h)\n",
+            ),
+            (
+                "train.py",
+                "import argparse\nimport math\n",
+                "import argparse\nimport math\nimport os\n",
+            ),
+        ),
         is_faster=True,
     ),
 )
