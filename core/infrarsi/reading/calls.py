@@ -4,6 +4,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from infrarsi.reading import libraries, mappings, objects
+from infrarsi.reading.argument_files import configured_fields, expanded_words, nested_fields
 from infrarsi.reading.comprehensions import quantified
 from infrarsi.reading.externals import call_external
 from infrarsi.reading.frames import Argument, Frame, bind_arguments
@@ -203,7 +204,8 @@ def arguments_record(
 ) -> Record:
     """What `parse_args()`, called there, gives under this launch."""
     here = (scope, parse.lineno if parse is not None else 0)
-    given = given_texts(evaluator.options, evaluator.launch.args)
+    given = given_texts(evaluator.options, expanded_words(evaluator))
+    configured = configured_fields(evaluator, given)
     fields: dict[str, Value] = {}
     for option in evaluator.options:
         frame = evaluator.frame(option.site.scope)
@@ -215,9 +217,11 @@ def arguments_record(
                 given_by = evaluator.originate(value.origins[0])
                 value = Known(given_by.value, given_by.origins, value.place)
             fields[option.dest] = value
+        elif option.dest in configured:
+            fields[option.dest] = configured[option.dest]
         else:
             fields[option.dest] = _option_default(evaluator, option, kind_value, here)
-    return Record(fields)
+    return nested_fields(fields)
 
 
 def _option_default(

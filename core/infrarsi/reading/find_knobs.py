@@ -43,10 +43,19 @@ def _setters(work: StepWork, micro: int, rows: int) -> list[tuple[Origin, int | 
     if follows:
         return setters
     sets_accumulation = theirs[0] if len(theirs) == 1 else None
-    if sets_accumulation is None or type(sets_accumulation.value) is not int:
+    steps = _whole(sets_accumulation)
+    if sets_accumulation is None or steps is None:
         return []
-    scaled = sets_accumulation.value * micro if sets_micro is not None else rows
+    scaled = steps * micro if sets_micro is not None else rows
     return [*setters, (sets_accumulation, scaled)]
+
+
+def _whole(origin: Origin | None) -> int | None:
+    """The whole number a literal is; an environment variable holds it as text."""
+    value = origin.value if origin is not None else None
+    if isinstance(value, str) and origin is not None and origin.carrier == "environment":
+        return int(value) if value.isascii() and value.isdecimal() and len(value) < 19 else None
+    return value if type(value) is int else None
 
 
 def _settable(origin: Origin | None) -> Origin | None:
