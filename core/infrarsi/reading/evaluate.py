@@ -12,6 +12,7 @@ from infrarsi.frozen import Scalar
 from infrarsi.reading import calls, commands, expressions, imports, mappings, objects
 from infrarsi.reading.externals import environment, is_builtin, literal
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.operators import binary, compare, is_true, unary
 from infrarsi.reading.options import find_options
 from infrarsi.reading.project import CallSite, Project
@@ -126,6 +127,8 @@ class Evaluator:
             return Known("__main__" if is_entry else frame.scope.source.file)
         if is_builtin(name):
             return Symbol(f"builtins.{name}")
+        if name == HALF_TYPED:
+            return Unknown("the line that sets it is half typed")
         return Unknown(f"`{name}` is not defined where it is used")
 
     def fold(

@@ -21,7 +21,7 @@ def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
         unclear = Unknown("how many passes is not written out")
         return guess if guess is not None and whole_number(guess) is not None else unclear
     counted = bool(training.conditions) or work.steps_inside
-    if not counted or training.inner or isinstance(work.accumulation, Unknown):
+    if not counted or training.inner:
         updates = passes
     else:
         updates = binary(ast.FloorDiv(), passes, work.accumulation)

@@ -51,7 +51,10 @@ def precision_fact(evaluator: Evaluator, work: StepWork, parameters: Value) -> V
                 return found
         elif not isinstance(value, Made) and _mentions_autocast(evaluator):
             unclear = Unknown("whether autocast is on depends on a condition that is not known")
-    return unclear or sharded_precision(evaluator) or parameters
+    hidden = work.library is None or not work.library.owns_loop
+    if hidden and not work.flow.forwards and unclear is None:
+        unclear = Unknown("no forward pass was found")
+    return sharded_precision(evaluator) or unclear or parameters
 
 
 def sharded_precision(evaluator: Evaluator) -> Value | None:
@@ -85,6 +88,8 @@ def loss_fact(evaluator: Evaluator, work: StepWork) -> Value:
     for site in sites:
         return Known(site.name, (), site.scope.source.place(site.call))
     operand = work.flow.operand
+    if any(source.broken for source in evaluator.project.files.values()):
+        return Unknown("the loss is not found while lines are half typed")
     if operand is not None and work.flow.forwards:
         site = work.flow.forwards[0]
         return Known(f"{site.name}(...)", (), site.scope.source.place(site.call))

@@ -8,6 +8,7 @@ from infrarsi.frozen import Scalar
 from infrarsi.knobs import Binding
 from infrarsi.launch import Launch
 from infrarsi.place import Place
+from infrarsi.reading.doubt import doubted
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.find_knobs import find_knobs
 from infrarsi.reading.horizon import updates_fact
@@ -84,7 +85,8 @@ def _values(evaluator: Evaluator, work: StepWork) -> Iterator[tuple[str, Value]]
     """Every fact's value by its canonical name; a library's settings go before the rest."""
     stated = dict(work.library.values) if work.library is not None else {}
     for name, value in _followed(evaluator, work, stated):
-        yield name, stated.pop(name, value)
+        told = stated.pop(name, value)
+        yield name, doubted(evaluator.project, work.library, name, told)
     yield from stated.items()
 
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import parso
 
 from infrarsi.place import Place
+from infrarsi.reading.half_typed import stand_ins
 
 _MAX_DROPPED = 6
 
@@ -121,18 +122,16 @@ def _whole(text: str) -> ast.Module | int:
 
 def _by_dropping(lines: list[str], line: int) -> tuple[ast.Module, tuple[int, ...]] | None:
     """Drop the lines complained about, one after the other, while that is few lines."""
-    dropped: list[int] = []
-    for _ in range(2 * _MAX_DROPPED):
+    tried: dict[int, Iterator[str]] = {}
+    for _ in range(3 * _MAX_DROPPED):
         if not 0 < line <= len(lines) or not lines[line - 1].strip():
             return None
-        if line in dropped:
-            lines[line - 1] = ""
-        else:
-            _drop(lines, line)
-            dropped.append(line)
+        if line not in tried:
+            tried[line] = _stand_ins(lines, line)
+        lines[line - 1] = next(tried[line], "")
         tree = _whole("\n".join(lines))
         if isinstance(tree, ast.Module):
-            return tree, tuple(sorted(dropped))
+            return tree, tuple(sorted(tried))
         line = tree
     return None
 
@@ -146,7 +145,7 @@ def _by_error_nodes(lines: list[str]) -> tuple[ast.Module, tuple[int, ...]] | No
         return None
     dropped = sorted({n for first, last in spans for n in range(first, last + 1)})
     for number in reversed(dropped):
-        _drop(lines, number)
+        lines[number - 1] = next(_stand_ins(lines, number))
     tree = _whole("\n".join(lines))
     return (tree, tuple(dropped)) if isinstance(tree, ast.Module) else None
 
@@ -178,19 +177,11 @@ def _by_statement(text: str) -> tuple[ast.Module, tuple[int, ...]]:
     return ast.Module(body=body, type_ignores=[]), tuple(dropped)
 
 
-def _drop(lines: list[str], number: int) -> None:
-    """Replace a line by one that parses and holds the block below it, if there is one."""
+def _stand_ins(lines: list[str], number: int) -> Iterator[str]:
+    """Lines that may parse in the place of a broken one and hold the block below it, if any."""
     line = lines[number - 1]
     indent = line[: len(line) - len(line.lstrip(" \t"))]
     below = next((text for text in lines[number:] if text.strip()), "")
     deeper = len(below) - len(below.lstrip(" \t")) > len(indent)
-    lines[number - 1] = indent + (_header(line.strip()) if deeper else "pass")
-
-
-def _header(line: str) -> str:
-    """A whole header in place of a broken one: what was a loop stays one, of unknown length."""
-    if re.match(r"(async\s+for|for|while)\b", line):
-        return "while True:"
-    if named := re.match(r"(?:async\s+)?(def|class)\s+([^\W\d]\w*)", line):
-        return f"def {named[2]}(*_):" if named[1] == "def" else f"class {named[2]}:"
-    return "if True:"
+    texts = stand_ins(line.strip(), has_block=deeper)
+    return iter([indent + text for text in texts])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from infrarsi.reading.aliases import normalise, rank_alias
 from infrarsi.reading.cadence import always, divisor
 from infrarsi.reading.calls import arguments_record
+from infrarsi.reading.doubt import doubted
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import Fetching, Size, explore_fetches
 from infrarsi.reading.flow import Fetch, Flow, trace_flow, trace_returns
@@ -60,8 +61,7 @@ class StepWork:
 def read_step_work(evaluator: Evaluator) -> StepWork:
     """Find the training loop, or the library that holds it, and size its step."""
     training = find_training(evaluator)
-    has_loop = training is not None and training.update is not None
-    library = find_library(evaluator, has_loop=has_loop)
+    library = find_library(evaluator, training)
     if library is not None and library.owns_loop:
         training = None
     flow = trace_flow(evaluator, training) if training is not None else Flow()
@@ -75,6 +75,7 @@ def read_step_work(evaluator: Evaluator) -> StepWork:
     launched = Known(n_processes, (Origin("launcher", "world_size", n_processes),))
     world = stated.get("world_size") or launched
     accumulation = stated.get("accumulation") or _accumulation(evaluator, training, fetching)
+    accumulation = doubted(evaluator.project, library, "accumulation", accumulation)
     micro = stated.get("micro_batch") or _micro(
         evaluator, training, fetching, accumulation, defaults.get("micro_batch")
     )

@@ -106,7 +106,7 @@ def _divide(whole_value: Value, part: Value) -> Value:
 def _values(config: Value) -> Iterator[tuple[str, Value]]:
     if not isinstance(config, Record):
         reason = config.reason if isinstance(config, Unknown) else "it is no dictionary"
-        for name in ("clip", "precision"):
+        for name in ("clip", "precision", "parameters"):
             yield name, Unknown(reason)
         return
     clip = config.fields.get("gradient_clipping", Known(0.0))

@@ -1,5 +1,6 @@
 """Which library drives or configures the training loop of a job."""
 
+import ast
 from collections.abc import Callable
 
 from infrarsi.reading.evaluate import Evaluator
@@ -10,6 +11,8 @@ from infrarsi.reading.trainers.huggingface import read_trainer
 from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.trainers.lightning import read_lightning
 from infrarsi.reading.trainers.megatron import read_megatron
+from infrarsi.reading.training import Training
+from infrarsi.reading.values import Instance, Symbol, Unknown, Value
 
 _Reader = Callable[[Evaluator], LibraryJob | None]
 _OWNERS: tuple[tuple[str, _Reader], ...] = (
@@ -25,11 +28,30 @@ _HELPERS: tuple[tuple[str, _Reader], ...] = (
 )
 
 
-def find_library(evaluator: Evaluator, *, has_loop: bool) -> LibraryJob | None:
+def find_library(evaluator: Evaluator, training: Training | None) -> LibraryJob | None:
     """The library's part in the job; one that owns the loop only where the job has none."""
+    has_loop = training is not None and training.update is not None
     texts = [source.text for source in evaluator.project.files.values()]
     for name, reader in _HELPERS if has_loop else (*_OWNERS, *_HELPERS):
         found = reader(evaluator) if any(name in text for text in texts) else None
         if found is not None:
             return found
-    return None
+    return _unseen(evaluator, training) if training is not None else None
+
+
+def _unseen(evaluator: Evaluator, training: Training) -> LibraryJob | None:
+    """Something that is not followed but calls backward itself: `engine.backward(loss)`."""
+    site = training.backward
+    func = site.call.func
+    if not site.call.args or not isinstance(func, ast.Attribute):
+        return None
+    held = evaluator.value(func.value, evaluator.frame(site.scope))
+    if isinstance(held, Instance) or (isinstance(held, Symbol) and held.name.startswith("torch.")):
+        return None
+    name = ast.unparse(func.value)
+    unseen = Unknown(f"`{name}` calls backward, and what it is is not followed")
+    stepping = [step.call.func for step in training.steps]
+    stepped = any(isinstance(f, ast.Attribute) and ast.unparse(f.value) == name for f in stepping)
+    inside = stepped or "accumulate" in evaluator.project.calls_by_name
+    values: dict[str, Value] = {"accumulation": unseen} if inside else {}
+    return LibraryJob(site=site, steps_inside=inside, values=values, unseen=unseen)

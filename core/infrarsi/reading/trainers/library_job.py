@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from infrarsi.reading.flow import Fetch
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.values import Value
+from infrarsi.reading.values import Unknown, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +19,7 @@ class LibraryJob:
     its own step call whether weights are updated. `replicas` divide the rows of a step where some
     processes share them (None: none do); `splits_rows` says that a loader's rows are those of all
     processes together (None: not known). `step` computes the loss, `fetches` give its rows.
+    `unseen` says that some library is at work that is not followed.
     """
 
     site: CallSite
@@ -28,5 +29,6 @@ class LibraryJob:
     defaults: Mapping[str, Value] = field(default_factory=dict[str, Value])
     replicas: Value | None = None
     splits_rows: bool | None = False
+    unseen: Unknown | None = None
     step: Scope | None = None
     fetches: tuple[Fetch, ...] = ()
