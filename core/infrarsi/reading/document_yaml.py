@@ -98,7 +98,18 @@ def _suspects(text: str, error: yaml.YAMLError) -> list[int]:
     lines = [mark.line + 1 for mark in marks if mark is not None]
     above = [_line_above(text, line) for line in lines[:1]]
     count = len(line_starts(text))
-    return list(dict.fromkeys(n for n in [*lines, *above] if 1 <= n <= count))
+    opened = _unclosed(text, max(lines, default=count))
+    return list(dict.fromkeys(n for n in [*lines, *above, *opened] if 1 <= n <= count))
+
+
+def _unclosed(text: str, last: int) -> list[int]:
+    """Lines that open a bracket or quotation mark they do not close, the nearest above first."""
+    found: list[int] = []
+    for number, line in enumerate(text.splitlines()[:last], 1):
+        pairs = any(line.count(a) > line.count(b) for a, b in ("[]", "{}"))
+        if pairs or line.count('"') % 2 or line.count("'") % 2:
+            found.append(number)
+    return found[:-4:-1]
 
 
 def _line_above(text: str, number: int) -> int:
