@@ -5,7 +5,7 @@ conditions they stand under, on both sides of a change.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -127,6 +127,8 @@ class Program:
         self.reading = reading
         self._parts = parts
         self._is_module: dict[ast.AST, bool] = {}
+        self.memo: dict[object, object] = {}
+        """What was asked of this program before, for those that ask it often."""
 
     @property
     def evaluator(self) -> Evaluator:
@@ -188,11 +190,22 @@ class Program:
 
     def named(self, *names: str) -> Iterator[Call]:
         """The calls whose last name, or whole dotted name, is one of these; dead ones apart."""
-        last = {name.rpartition(".")[2] for name in names}
-        for call in self.calls:
-            named = call.name in last and (call.name in names or call.callee in names)
-            if named and not call.is_dead:
+        for call in self.called(name.rpartition(".")[2] for name in names):
+            if (call.name in names or call.callee in names) and not call.is_dead:
                 yield call
+
+    def called(self, names: Iterable[str]) -> list[Call]:
+        """All calls whose last name is one of these, in order of file and place."""
+        index = self._numbers_by_name
+        numbers = sorted({number for name in names for number in index.get(name, ())})
+        return [self.calls[number] for number in numbers]
+
+    @cached_property
+    def _numbers_by_name(self) -> dict[str, list[int]]:
+        index: dict[str, list[int]] = {}
+        for number, call in enumerate(self.calls):
+            index.setdefault(call.name, []).append(number)
+        return index
 
     def spell(self, node: ast.AST, scope: Scope) -> str:
         """An expression with everything that can be followed written out."""

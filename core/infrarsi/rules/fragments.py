@@ -14,6 +14,7 @@ from functools import cached_property
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope, guards_around
+from infrarsi.rules.regions import Region, nodes_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,11 @@ class Fragment:
     def place(self) -> Place:
         """Where it is written."""
         return self.scope.source.place(self.node)
+
+    @cached_property
+    def written(self) -> str:
+        """As it is written, apart from layout."""
+        return ast.unparse(self.node)
 
     @cached_property
     def text(self) -> str:
@@ -90,33 +96,32 @@ def is_local(name: str, scope: Scope) -> bool:
 
 
 def pieces(
-    program: Program, regions: Iterable[tuple[Scope, ast.AST]], wanted: Callable[[ast.AST], bool]
+    program: Program,
+    regions: tuple[Region, ...],
+    wanted: Callable[[ast.AST], bool],
+    *kinds: type[ast.AST],
 ) -> list[Fragment]:
-    """The wanted nodes in some regions, each once."""
-    seen: set[ast.AST] = set()
-    found: list[Fragment] = []
-    for scope, region in regions:
-        for node in ast.walk(region):
-            if node not in seen and wanted(node):
-                seen.add(node)
-                found.append(Fragment(program, _innermost(program, scope, node), node))
-    return found
+    """The wanted nodes of some kinds in some regions, each once."""
+    nodes = nodes_in(program, regions)
+    return [
+        Fragment(program, program.project.scope_of(scope.source.file, node), node)
+        for kind in kinds
+        for scope, node in nodes.get(kind, ())
+        if wanted(node)
+    ]
 
 
 def fresh(now: Iterable[Fragment], was: Iterable[Fragment]) -> Iterator[Fragment]:
-    """Those of `now` that `was` has no equal of, neither spelled nor as it is written."""
+    """Those of `now` that `was` has no equal of, neither as it is written nor spelled."""
     was = list(was)
-    left = Counter(fragment.key for fragment in was)
-    written = {ast.unparse(fragment.node) for fragment in was}
-    for fragment in now:
+    written = {fragment.written for fragment in was}
+    unlike = [fragment for fragment in now if fragment.written not in written]
+    left = Counter(fragment.key for fragment in was) if unlike else Counter[str]()
+    for fragment in unlike:
         if left[fragment.key] > 0:
             left[fragment.key] -= 1
-        elif ast.unparse(fragment.node) not in written:
+        else:
             yield fragment
-
-
-def _innermost(program: Program, scope: Scope, node: ast.AST) -> Scope:
-    return program.project.scope_of(scope.source.file, node)
 
 
 def call_key(call: Call) -> str:

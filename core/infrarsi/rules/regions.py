@@ -1,23 +1,23 @@
 """Where in a program what happens: the step, the forward passes, the fetching of rows."""
 
 import ast
-import functools
 from collections.abc import Iterator
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope, dotted
+from infrarsi.rules.remembered import remembered
 
 Region = tuple[Scope, ast.AST]
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def step_regions(program: Program) -> tuple[Region, ...]:
     """The update loop and the workspace's functions it calls, model code apart."""
     training = program.work.training if program.is_followed else None
     return training.blocks if training is not None else ()
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def forward_regions(program: Program) -> tuple[Region, ...]:
     """The methods of torch modules that run in a forward pass."""
     return tuple(
@@ -28,7 +28,13 @@ def forward_regions(program: Program) -> tuple[Region, ...]:
     )
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
+def module_regions(program: Program) -> tuple[Region, ...]:
+    """All methods of torch modules."""
+    return tuple((scope, scope.node) for scope in program.module_scopes())
+
+
+@remembered
 def data_regions(program: Program) -> tuple[Region, ...]:
     """What fetching enters, and all of the files that hold nothing but data code."""
     if not program.is_followed:
@@ -49,8 +55,26 @@ def data_regions(program: Program) -> tuple[Region, ...]:
     return tuple((scope, scope.node) for scope in (*modules, *own))
 
 
-def calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:
+@remembered
+def calls_in(program: Program, regions: tuple[Region, ...]) -> tuple[Call, ...]:
     """The calls written in some regions, dead ones apart."""
+    return tuple(_calls_in(program, regions))
+
+
+@remembered
+def nodes_in(program: Program, regions: tuple[Region, ...]) -> dict[type, tuple[Region, ...]]:
+    """The nodes of some regions by their type, each once, with a scope of their file."""
+    found: dict[type, dict[ast.AST, Scope]] = {}
+    for scope, region in regions:
+        nodes = scope.source.nodes if isinstance(region, ast.Module) else ast.walk(region)
+        for node in nodes:
+            found.setdefault(type(node), {})[node] = scope
+    return {
+        kind: tuple((scope, node) for node, scope in nodes.items()) for kind, nodes in found.items()
+    }
+
+
+def _calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:
     by_file: dict[str, list[ast.AST]] = {}
     for scope, node in regions:
         by_file.setdefault(scope.source.file, []).append(node)
@@ -60,7 +84,7 @@ def calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:
             yield call
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def fetched_names(program: Program) -> frozenset[str]:
     """The names the step binds to fetched rows."""
     if not program.is_followed:
@@ -105,14 +129,3 @@ def _is_of_data(file: str) -> bool:
     name = file.rpartition("/")[2].removesuffix(".py").lower()
     words = ("data", "dataset", "datasets", "loader", "dataloader", "corpus", "text", "tokens")
     return any(word in name.split("_") for word in words)
-
-
-__all__ = [
-    "Function",
-    "Region",
-    "calls_in",
-    "data_regions",
-    "fetched_names",
-    "forward_regions",
-    "step_regions",
-]

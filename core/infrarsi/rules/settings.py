@@ -6,7 +6,6 @@ name only: what is renamed or moved elsewhere is not compared.
 """
 
 import ast
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from infrarsi.reading.documents import Document, Leaf, Node, Table, format_of, p
 from infrarsi.reading.externals import literal
 from infrarsi.reading.scopes import Function, Scope, parameters
 from infrarsi.reading.values import ClassValue, Known, Many, Record, Value
+from infrarsi.rules.remembered import remembered
 
 _OWN = ("infrarsi.toml", "pyproject.toml", "package.json", "package-lock.json")
 _PARSERS = {"parse_args", "parse_known_args"}
@@ -70,7 +70,7 @@ class ChangedSetting:
         return float(now or 0) / float(was)
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def settings(program: Program) -> dict[str, tuple[Setting, ...]]:
     """All settings by path; a path that is set in several places has several.
 
@@ -87,7 +87,7 @@ def settings(program: Program) -> dict[str, tuple[Setting, ...]]:
     return {path: tuple(dict.fromkeys(several)) for path, several in found.items()}
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def changed_settings(now: Program, was: Program) -> tuple[ChangedSetting, ...]:
     """Settings that both sides have, once each, with different values."""
     before = settings(was)

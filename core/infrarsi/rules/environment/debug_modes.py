@@ -15,6 +15,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.remembered import remembered
 
 CODE = "E510"
 _DETERMINISTIC = {
@@ -60,6 +61,7 @@ def _found(what: str, piece: Fragment, place: Place | None, held: Place | None) 
     return violation(CODE, f"{what}; {_HELD}.", severity=severity, place=place, contract_place=held)
 
 
+@remembered
 def _modes(program: Program) -> list[Fragment]:
     """Calls and assignments that switch a mode."""
     found: dict[ast.AST, Fragment] = {}

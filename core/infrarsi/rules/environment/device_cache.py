@@ -16,6 +16,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee
+from infrarsi.rules.remembered import remembered
 
 CODE = "E508"
 _CALLS = {
@@ -80,9 +81,10 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 def _kept(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.name in _CALLS and not call.is_dead]
+    return [call for call in program.called(_CALLS) if not call.is_dead]
 
 
+@remembered
 def _variables(program: Program) -> dict[str, Place | None]:
     """Variables that say where compiled code is kept, on the launch line or named in code."""
     found: dict[str, Place | None] = {
@@ -92,7 +94,7 @@ def _variables(program: Program) -> dict[str, Place | None]:
         if not any(name in source.text for name in _VARIABLES):
             continue
         for node in source.nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if node.value.startswith(_VARIABLES):
-                    found[node.value] = source.place(node)
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and text.startswith(_VARIABLES):
+                found[text] = source.place(node)
     return found

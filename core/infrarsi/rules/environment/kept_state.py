@@ -37,8 +37,15 @@ _READS = {
     ),
 }
 _OUTSIDE = {"gettempdir", "mkdtemp", "expanduser", "home", "user_cache_dir", "NamedTemporaryFile"}
-_STORES = {"Memory", "shelve.open", "sqlite3.connect", "diskcache.Cache", "lmdb.open", "dbm.open"}
-_PLACES = ("/tmp", "/dev/shm", "/var/tmp", "~/", "TMPDIR", ".cache")
+_STORES = {
+    "joblib.Memory",
+    "shelve.open",
+    "sqlite3.connect",
+    "diskcache.Cache",
+    "lmdb.open",
+    "dbm.open",
+}
+_PLACES = ("/" + "tmp", "/dev/" + "shm", "/var/" + "tmp", "~/", "TMPDIR", ".cache")
 _HELD = "the contract holds that a run leaves nothing behind that a later one uses"
 
 
@@ -67,16 +74,16 @@ def find(change: Change) -> Iterator[Violation]:
 def _writing(program: Program) -> list[Call]:
     return [
         call
-        for call in program.calls
-        if not call.is_dead and (call.name in _WRITES or _opens(call, "wax+")) and _is_io(call)
+        for call in program.called((*_WRITES, "open"))
+        if (call.name in _WRITES or _opens(call, "wax+")) and _is_io(call) and not call.is_dead
     ]
 
 
 def _reading(program: Program) -> list[Call]:
     return [
         call
-        for call in program.calls
-        if not call.is_dead and (call.name in _READS or _opens(call, "r"))
+        for call in program.called((*_READS, "open"))
+        if (call.name in _READS or _opens(call, "r")) and not call.is_dead
     ]
 
 
@@ -112,11 +119,7 @@ def _names(call: Call) -> set[str]:
 
 
 def _stores(program: Program) -> list[Call]:
-    return [
-        call
-        for call in program.calls
-        if not call.is_dead and (call.callee in _STORES or call.callee == "joblib.Memory")
-    ]
+    return [call for call in program.calls if call.callee in _STORES and not call.is_dead]
 
 
 def _outside(program: Program) -> list[Call]:
@@ -124,8 +127,8 @@ def _outside(program: Program) -> list[Call]:
     return [
         call
         for call in program.calls
-        if not call.is_dead
-        and (call.name in _OUTSIDE or any(_is_outside(a) for a in call.site.call.args))
+        if (call.name in _OUTSIDE or any(_is_outside(a) for a in call.site.call.args))
+        and not call.is_dead
     ]
 
 

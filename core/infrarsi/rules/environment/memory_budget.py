@@ -62,11 +62,11 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 def _caps(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.name in _CAPS and not call.is_dead]
+    return [call for call in program.called(_CAPS) if not call.is_dead]
 
 
 def _offloads(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.name in _OFFLOADS and not call.is_dead]
+    return [call for call in program.called(_OFFLOADS) if not call.is_dead]
 
 
 def _arguments(program: Program) -> list[Fragment]:

@@ -48,7 +48,7 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 def _reaching(program: Program) -> list[Call]:
-    return [call for call in program.calls if not call.is_dead and _reaches(call)]
+    return [call for call in program.calls if _reaches(call) and not call.is_dead]
 
 
 def _reaches(call: Call) -> bool:

@@ -83,11 +83,7 @@ def _new(fresh: list[Call], before: list[Call]) -> Iterator[Violation]:
 
 
 def _seeding(program: Program) -> list[Call]:
-    return [
-        call
-        for call in program.calls
-        if call.name in _CALLS and call.site.call.args and not call.is_dead
-    ]
+    return [call for call in program.called(_CALLS) if call.site.call.args and not call.is_dead]
 
 
 def _number(call: Call) -> int | None:

@@ -70,6 +70,6 @@ def _installs(program: Program):
     names = {"run", "call", "check_call", "check_output", "Popen", "system", "main", "popen"}
     return [
         call
-        for call in program.calls
-        if call.name in names and not call.is_dead and _INSTALLS.search(call.signature)
+        for call in program.called(names)
+        if not call.is_dead and _INSTALLS.search(call.signature)
     ]

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 from infrarsi.contract import CONFIG_PATH, Violation, place_of
 from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.remembered import remembered
 
 CODE = "E509"
 _SWITCHES = (
@@ -41,7 +43,7 @@ def find(change: Change) -> Iterator[Violation]:
         yield _found(piece.text[:70], piece.place)
 
 
-def _found(what: str, place):
+def _found(what: str, place: Place | None) -> Violation:
     return violation(
         CODE,
         f"`{what}` searches for kernels without a bound; {_HELD}.",
@@ -50,6 +52,7 @@ def _found(what: str, place):
     )
 
 
+@remembered
 def _switches(program: Program) -> list[Fragment]:
     """Statements and arguments that name a switch."""
     found: list[Fragment] = []

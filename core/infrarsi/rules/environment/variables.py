@@ -18,6 +18,7 @@ from infrarsi.reading.aliases import ALIASES, rank_alias
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment
+from infrarsi.rules.remembered import remembered
 
 CODE = "E505"
 _ARITHMETIC = (
@@ -120,6 +121,7 @@ def _shown(value: str | None) -> str:
     return "not set" if value is None else f"`{value}`"
 
 
+@remembered
 def _set_in_code(program: Program) -> dict[str, tuple[str, Place]]:
     """Variables the code sets, with their values as spelled."""
     found: dict[str, tuple[str, Place]] = {}

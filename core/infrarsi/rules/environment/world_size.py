@@ -75,7 +75,7 @@ def _pinned(change: Change, now: Program, was: Program) -> Iterator[Violation]:
 
 
 def _asking(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.name in _PLACES and not call.is_dead]
+    return [call for call in program.called(_PLACES) if not call.is_dead]
 
 
 def _asked(what: str, call: Call | None, held: Call | None, severity: Severity) -> Violation:

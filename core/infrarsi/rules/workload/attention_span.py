@@ -12,11 +12,14 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.values import Known, Value
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, fresh, pieces
+from infrarsi.rules.regions import module_regions
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 from infrarsi.rules.workload.cuts import partial_axis
 
@@ -92,32 +95,32 @@ def _kernels(now: Program, was: Program) -> Iterator[Violation]:
             yield _found("The fused attention has no mask and is not causal", call.place)
 
 
+@remembered
 def _model_calls(program: Program, names: tuple[str, ...]) -> list[Call]:
     """Such calls in model code or in functions beside it that make masks."""
     busy = {scope.source.file for scope in program.module_scopes()}
     return [
         call
-        for call in program.calls
-        if call.name in names
-        and not call.is_dead
-        and (call.in_model or call.site.scope.source.file in busy)
+        for call in program.called(names)
+        if not call.is_dead and (call.in_model or call.site.scope.source.file in busy)
     ]
 
 
+@remembered
 def _blocks(program: Program) -> list[Call]:
     return [
         call
-        for call in program.calls
-        if call.name in _BLOCKS
-        and call.in_model
+        for call in program.called(_BLOCKS)
+        if call.in_model
         and any("att" in around.name.lower() for around in call.site.scope.around())
     ]
 
 
+@remembered
 def _thinned(program: Program) -> list[Fragment]:
     """Parts of keys and values: `k[:, :, ::2]`, `v[:, -64:]`."""
-    regions = [(scope, scope.node) for scope in program.module_scopes()]
-    return pieces(program, regions, _is_thinned)
+    regions = module_regions(program)
+    return pieces(program, regions, _is_thinned, ast.Subscript)
 
 
 def _is_thinned(node: ast.AST) -> bool:
@@ -128,10 +131,11 @@ def _is_thinned(node: ast.AST) -> bool:
     return name.lower() in _KEYS
 
 
+@remembered
 def _windows(program: Program) -> list[Fragment]:
     """Comparisons of distances between positions with a width."""
-    regions = [(scope, scope.node) for scope in program.module_scopes()]
-    return pieces(program, regions, _is_distance)
+    regions = module_regions(program)
+    return pieces(program, regions, _is_distance, ast.Compare)
 
 
 def _is_distance(node: ast.AST) -> bool:
@@ -149,5 +153,5 @@ def _is_distance(node: ast.AST) -> bool:
             return False
 
 
-def _found(what: str, place, severity: Severity = "warning") -> Violation:
+def _found(what: str, place: Place, severity: Severity = "warning") -> Violation:
     return violation(CODE, f"{what}; {_HELD}.", severity=severity, place=place)

@@ -17,6 +17,7 @@ from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, new_conditions, pieces
 from infrarsi.rules.regions import step_regions
+from infrarsi.rules.remembered import remembered
 
 CODE = "W103"
 _WORDS = {
@@ -60,8 +61,12 @@ def _calls(program: Program, name: str) -> list[Call]:
     assert training is not None
     if name == "step":
         sites = {site.call for site in training.steps}
-        return [call for call in program.calls if call.site.call in sites and not call.is_dead]
-    return [c for c in program.calls if c.name == name and c.in_step and not c.is_dead]
+        return [
+            call
+            for call in program.called(["step"])
+            if call.site.call in sites and not call.is_dead
+        ]
+    return [c for c in program.called([name]) if c.in_step and not c.is_dead]
 
 
 def _conditional(what: str, call: Call, test: Fragment) -> Violation:
@@ -88,9 +93,10 @@ def _skips(now: Program, was: Program) -> Iterator[Violation]:
         )
 
 
+@remembered
 def _continues(program: Program) -> list[Fragment]:
     found: list[Fragment] = []
-    for piece in pieces(program, step_regions(program), lambda n: isinstance(n, ast.Continue)):
+    for piece in pieces(program, step_regions(program), lambda _: True, ast.Continue):
         test = next(
             (a.test for a in piece.scope.source.ancestors(piece.node) if isinstance(a, ast.If)),
             piece.node,
@@ -119,9 +125,8 @@ def _outside(program: Program) -> list[Call]:
     sites = {site.call for site in training.steps}
     return [
         call
-        for call in program.calls
-        if call.name == "step"
-        and call.site.call not in sites
+        for call in program.called(["step"])
+        if call.site.call not in sites
         and not call.is_dead
         and not call.in_step
         and "opt" in call.receiver.lower()
@@ -129,7 +134,7 @@ def _outside(program: Program) -> list[Call]:
 
 
 def _clears(program: Program) -> bool:
-    if any(call.name in {"zero_grad", "zero_gradients"} for call in program.calls):
+    if program.called(("zero_grad", "zero_gradients")):
         return True
     return any(
         isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Store)

@@ -1,13 +1,13 @@
 """Which names in the training loop change from step to step."""
 
 import ast
-import functools
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.rules.remembered import remembered
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def step_counters(program: Program) -> frozenset[str]:
     """The update loop's counter and the names computed from it in the loop's function."""
     training = program.work.training if program.is_followed else None

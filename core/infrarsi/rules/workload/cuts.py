@@ -5,7 +5,6 @@ What is cut along the first axis concerns the batch, along the second the length
 """
 
 import ast
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.scopes import dotted
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import Region, data_regions, fetched_names, step_regions
+from infrarsi.rules.remembered import remembered
 
 _PARTS = {"chunk", "split", "tensor_split"}
 _SINGLE = {"__getitem__"}
@@ -34,7 +34,7 @@ class Cut:
         return frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def new_cuts(now: Program, was: Program) -> tuple[Cut, ...]:
     """The cuts of rows that `was` has not."""
     after = _pieces(now)
@@ -57,6 +57,7 @@ def partial_axis(node: ast.AST) -> int | None:
     return None
 
 
+@remembered
 def _pieces(program: Program) -> list[Fragment]:
     rows = _row_names(program)
     fetching = set(program.work.fetching.scopes)
@@ -65,11 +66,12 @@ def _pieces(program: Program) -> list[Fragment]:
     regions += [(scope, scope.node) for scope in fetching]
     return [
         piece
-        for piece in pieces(program, regions, _takes_part)
+        for piece in pieces(program, tuple(regions), _takes_part, ast.Subscript, ast.Call)
         if (piece.scope in fetching or _root(piece.node) in rows) and not _of_window(piece)
     ]
 
 
+@remembered
 def _row_names(program: Program) -> frozenset[str]:
     given = {
         dotted(argument) or ""
@@ -165,13 +167,17 @@ def _root(node: ast.AST) -> str:
 
 def _of_window(piece: Fragment) -> bool:
     """Whether a loop around takes part after part: its own variable is in the bounds."""
-    inside = {n.id for n in ast.walk(piece.node) if isinstance(n, ast.Name)}
+    if not isinstance(piece.node, ast.Subscript) or not _has_both_bounds(piece.node):
+        return False
+    inside = {node.id for node in ast.walk(piece.node) if isinstance(node, ast.Name)}
     for ancestor in piece.scope.source.ancestors(piece.node):
         if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef):
             return False
-        if isinstance(ancestor, ast.For) and isinstance(ancestor.target, ast.Name):
-            if isinstance(piece.node, ast.Subscript) and ancestor.target.id in inside:
-                return _has_both_bounds(piece.node)
+        match ancestor:
+            case ast.For(target=ast.Name(id=counter)) if counter in inside:
+                return True
+            case _:
+                pass
     return False
 
 

@@ -7,10 +7,12 @@ Fewer and larger evaluation batches of the same rows are allowed.
 Mend it by restoring the number or the call.
 """
 
+import ast
 from collections.abc import Iterator
 
 from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
@@ -105,12 +107,11 @@ def _evaluations(program: Program) -> Iterator[Call]:
             yield call
 
 
-def _loop_place(program: Program):
+def _loop_place(program: Program) -> Place | None:
+    """The head of the update loop."""
     training = program.work.training
-    if training is None or training.update is None:
+    loop = training.update if training is not None else None
+    if loop is None:
         return None
-    return (
-        training.update.scope.source.place(training.update.node.target)
-        if hasattr(training.update.node, "target")
-        else None
-    )
+    head = loop.node.test if isinstance(loop.node, ast.While) else loop.node.iter
+    return loop.scope.source.place(head)

@@ -17,6 +17,7 @@ from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, new_conditions
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.workload.counters import depends_on_step
 
 CODE = "W115"
@@ -127,7 +128,7 @@ def _covers_all(call: Call) -> bool:
     """Whether every backward call of the step stands within the block."""
     source = call.site.scope.source
     block = next((a for a in source.ancestors(call.site.call) if isinstance(a, ast.With)), None)
-    backwards = [c for c in call.program.calls if c.name == "backward" and c.in_step]
+    backwards = [c for c in call.program.called(["backward"]) if c.in_step]
     if block is None or not backwards:
         return False
     return all(block in c.site.scope.source.ancestors(c.site.call) for c in backwards)
@@ -151,6 +152,7 @@ def _switches(now: Program, was: Program) -> Iterator[Violation]:
         )
 
 
+@remembered
 def _assigned(program: Program) -> list[Fragment]:
     return [
         Fragment(program, program.project.scope_of(file, node), node)

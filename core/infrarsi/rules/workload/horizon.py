@@ -15,6 +15,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 
 CODE = "W109"
@@ -72,13 +73,19 @@ def _named(now: Program, was: Program) -> Iterator[Violation]:
             )
 
 
+@remembered
 def _exits(program: Program) -> list[Fragment]:
     """The conditions under which the update loop is left."""
     training = program.work.training
     if training is None or training.update is None:
         return []
     loop = training.update
-    inside = pieces(program, [(loop.scope, loop.node)], _leaves)
+    inside = pieces(
+        program,
+        ((loop.scope, loop.node),),
+        _leaves,
+        *(ast.Break, ast.Return, ast.Expr, ast.Raise),
+    )
     return [
         Fragment(program, piece.scope, _condition(piece) or piece.node)
         for piece in inside

@@ -18,6 +18,7 @@ from infrarsi.reading.aliases import rank_alias
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import ChangedSetting, changed_settings
 
 CODE = "W104"
@@ -109,8 +110,8 @@ def _rebuilt(now: Program, was: Program) -> Iterator[Violation]:
 
 def _layers(program: Program) -> Iterator[tuple[str, Call]]:
     """Layers by the class and name they are kept under."""
-    for call in program.calls:
-        if call.name in _LAYERS and call.callee.startswith("torch.nn"):
+    for call in program.called(_LAYERS):
+        if call.callee.startswith("torch.nn"):
             parent = call.site.scope.source.parents.get(call.site.call)
             if isinstance(parent, ast.Assign) and call.site.scope.parent is not None:
                 owner = call.site.scope.parent.name
@@ -123,12 +124,12 @@ def _sizes(call: Call) -> list[int | None]:
     return [number if type(number) is int else None for number in numbers]
 
 
+@remembered
 def _counted(program: Program) -> list[Fragment]:
     """`range(n)` inside what builds a list of modules."""
     return [
         Fragment(program, call.site.scope, inner)
-        for call in program.calls
-        if call.name in {"ModuleList", "Sequential", "ModuleDict"}
+        for call in program.called(("ModuleList", "Sequential", "ModuleDict"))
         for inner in ast.walk(call.site.call)
         if isinstance(inner, ast.Call)
         and isinstance(inner.func, ast.Name)

@@ -43,11 +43,7 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 def _starts(program: Program) -> list[Call]:
-    return [
-        call
-        for call in program.calls
-        if call.name in _STARTS and not call.is_dead and _is_of_library(call)
-    ]
+    return [call for call in program.called(_STARTS) if not call.is_dead and _is_of_library(call)]
 
 
 def _is_of_library(call: Call) -> bool:

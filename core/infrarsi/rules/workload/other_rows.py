@@ -15,11 +15,12 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
-from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, altered
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, pieces
 from infrarsi.rules.regions import calls_in, data_regions, step_regions
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import ChangedSetting, Setting, changed_settings
 from infrarsi.rules.workload.cuts import partial_axis
 
@@ -98,6 +99,7 @@ def _draws(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"Rows are no longer drawn by `{call.signature[:60]}`", None, call)
 
 
+@remembered
 def _drawing(program: Program) -> list[Call]:
     regions = (*data_regions(program), *step_regions(program))
     return [
@@ -136,16 +138,17 @@ def _choices(now: Program, was: Program) -> Iterator[Violation]:
         yield _piece_found(f"Only a part of the data is used: `{piece.text[:60]}`", piece)
 
 
+@remembered
 def _ordering(program: Program) -> list[Call]:
     regions = (*data_regions(program), *step_regions(program))
     return [c for c in calls_in(program, regions) if c.name in _ORDERS and not c.in_model]
 
 
+@remembered
 def _conditions(program: Program) -> list[Fragment]:
     regions = data_regions(program)
-    tests = pieces(
-        program, regions, lambda n: isinstance(n, ast.If | ast.IfExp | ast.comprehension)
-    )
+    kinds = (ast.If, ast.IfExp, ast.comprehension)
+    tests = pieces(program, regions, lambda _: True, *kinds)
     return [
         Fragment(program, piece.scope, test)
         for piece in tests
@@ -157,13 +160,18 @@ def _conditions(program: Program) -> list[Fragment]:
     ]
 
 
+@remembered
 def _parts(program: Program) -> list[Fragment]:
     fetching = set(program.work.fetching.scopes)
     return [
         piece
-        for piece in pieces(program, data_regions(program), lambda n: partial_axis(n) is not None)
+        for piece in pieces(program, data_regions(program), _takes_part, ast.Subscript)
         if piece.scope not in fetching
     ]
+
+
+def _takes_part(node: ast.AST) -> bool:
+    return partial_axis(node) is not None
 
 
 def _paths(now: Program, was: Program) -> Iterator[Violation]:
@@ -188,18 +196,17 @@ def _overrides(now: Program, was: Program) -> Iterator[Violation]:
     """Methods that take the place of one that rows come through."""
     names = {scope.name for scope in was.work.fetching.scopes if scope.name}
     known = {_owned(scope) for scope in was.project.scopes.values()}
-    entered = set(now.work.fetching.scopes)
+    known |= {_owned(scope) for scope in now.work.fetching.scopes}
     for scope in now.project.scopes.values():
-        fresh_method = isinstance(scope.node, Function) and _owned(scope) not in known
-        if fresh_method and scope.name in names and scope.parent is not None:
-            if isinstance(scope.parent.node, ast.ClassDef) and scope not in entered:
-                yield violation(
-                    CODE,
-                    f"`{scope.parent.name}.{scope.name}` may take the place of what rows come "
-                    "through; the contract holds the baseline's rows.",
-                    severity="warning",
-                    place=scope.source.place(scope.node),
-                )
+        owner = scope.parent.node if scope.parent is not None else None
+        if scope.name in names and isinstance(owner, ast.ClassDef) and _owned(scope) not in known:
+            yield violation(
+                CODE,
+                f"`{owner.name}.{scope.name}` may take the place of what rows come through; the "
+                "contract holds the baseline's rows.",
+                severity="warning",
+                place=scope.source.place(scope.node),
+            )
 
 
 def _owned(scope: Scope) -> tuple[str, str]:

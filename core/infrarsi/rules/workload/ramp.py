@@ -15,6 +15,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import settings
 from infrarsi.rules.workload.counters import depends_on_step
 from infrarsi.rules.workload.cuts import new_cuts
@@ -50,6 +51,7 @@ def _found(piece: Fragment, text: str, certain: bool) -> Violation:
     )
 
 
+@remembered
 def _sizes(program: Program) -> list[Fragment]:
     """What sets a batch or a length, or counts micro-steps, and depends on the step's number."""
     training = program.work.training
@@ -63,9 +65,11 @@ def _sizes(program: Program) -> list[Fragment]:
         for event in events
         if event.value is not None and event.in_loop and depends_on_step(program, event.value)
     ]
-    for loop in training.inner:
-        if isinstance(loop.node, ast.For) and depends_on_step(program, loop.node.iter):
-            found.append(Fragment(program, loop.scope, loop.node.iter))
+    found += [
+        Fragment(program, loop.scope, loop.node.iter)
+        for loop in training.inner
+        if isinstance(loop.node, ast.For) and depends_on_step(program, loop.node.iter)
+    ]
     for fetch in program.work.flow.fetches:
         for call in (n for n in ast.walk(fetch.value) if isinstance(n, ast.Call)):
             found += [

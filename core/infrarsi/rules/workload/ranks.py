@@ -13,10 +13,12 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
-from infrarsi.rules.regions import Region, data_regions, step_regions
+from infrarsi.rules.regions import Region, data_regions
+from infrarsi.rules.remembered import remembered
 
 CODE = "W114"
 _RANK = ("rank", "process_index", "local_process_index", "dp_rank", "shard_id", "worker_id")
@@ -51,6 +53,7 @@ def _unranked(now: Program, was: Program) -> Iterator[Violation]:
     )
 
 
+@remembered
 def _ranked(program: Program) -> list[Fragment]:
     """Pieces that read the rank where rows are made or drawn, or a loader is built."""
     found: dict[ast.AST, Fragment] = {}
@@ -65,8 +68,7 @@ def _ranked(program: Program) -> list[Fragment]:
 def _regions(program: Program) -> list[Region]:
     """Data code, fetches, and the calls that build what rows come from."""
     regions = list(data_regions(program))
-    for fetch in program.work.flow.fetches:
-        regions.append((fetch.scope, fetch.value))
+    regions += [(fetch.scope, fetch.value) for fetch in program.work.flow.fetches]
     for call in program.calls:
         words = ("loader", "sampler", "dataset", "reader", "corpus", "windows", "stream", "seed")
         if any(word in call.name.lower() for word in words) and not call.is_dead:
@@ -75,7 +77,7 @@ def _regions(program: Program) -> list[Region]:
 
 
 def _samples(program: Program) -> bool:
-    return any(call.name == "DistributedSampler" for call in program.calls)
+    return bool(program.called(["DistributedSampler"]))
 
 
 def _reads(node: ast.AST, names: tuple[str, ...]) -> bool:
@@ -112,6 +114,7 @@ def _divided(now: Program, was: Program) -> Iterator[Violation]:
         )
 
 
+@remembered
 def _divisions(program: Program) -> list[Fragment]:
     """`n // world` and `n //= world`, apart from losses that are averaged."""
     found: list[Fragment] = []
@@ -128,9 +131,6 @@ def _divisions(program: Program) -> list[Fragment]:
     return found
 
 
-def _data_place(program: Program):
+def _data_place(program: Program) -> Place | None:
     fetches = program.work.flow.fetches
-    if fetches:
-        return fetches[0].scope.source.place(fetches[0].value)
-    regions = step_regions(program)
-    return None if not regions else None
+    return fetches[0].scope.source.place(fetches[0].value) if fetches else None

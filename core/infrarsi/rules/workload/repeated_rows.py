@@ -20,10 +20,12 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, fresh, new_conditions
 from infrarsi.rules.regions import calls_in, data_regions, fetched_names, step_regions
+from infrarsi.rules.remembered import remembered
 
 CODE = "W106"
 _DOUBLED = {"repeat", "repeat_interleave", "tile", "expand", "expand_as", "roll", "flip"}
 _JOINED = {"cat", "concat", "stack", "concatenate"}
+_SEEDS = {"manual_seed", "seed", "set_state", "setstate", "set_rng_state"}
 _PLAIN = {"to", "from_numpy", "long", "clone", "cuda", "len", "range", "min", "max", "int", "size"}
 _CACHES = {"lru_cache", "cache", "cached_property", "memoize"}
 
@@ -102,14 +104,14 @@ def _reseeded(now: Program, was: Program) -> Iterator[Violation]:
         yield _found("A generator is seeded anew while rows are fetched", piece, severity)
 
 
+@remembered
 def _seeds(program: Program) -> list[Call]:
     """Seeding within a step or where rows are fetched."""
     fetching = set(program.work.fetching.scopes)
     return [
         call
-        for call in program.calls
-        if call.name in {"manual_seed", "seed", "set_state", "setstate", "set_rng_state"}
-        and not call.is_dead
+        for call in program.called(_SEEDS)
+        if not call.is_dead
         and (call.site.scope in fetching or (call.in_step and _in_update(program, call)))
     ]
 
@@ -125,6 +127,7 @@ def _doubled(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"Rows are repeated: `{piece.text[:70]}`", piece, "warning")
 
 
+@remembered
 def _doublings(program: Program) -> list[Fragment]:
     names = fetched_names(program)
     regions = (*step_regions(program), *data_regions(program))
@@ -156,6 +159,7 @@ def _cached(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"Fetched rows are kept and given out again: `{piece.text[:60]}`", piece)
 
 
+@remembered
 def _caches(program: Program) -> list[Fragment]:
     """Caching decorators on what fetches, and loaders that are cycled."""
     found = [
@@ -165,9 +169,11 @@ def _caches(program: Program) -> list[Fragment]:
         for decorator in scope.node.decorator_list
         if ast.unparse(decorator).partition("(")[0].rpartition(".")[2] in _CACHES
     ]
-    for call in program.calls:
-        if call.name == "cycle" and not call.is_dead:
-            found.append(Fragment(program, call.site.scope, call.site.call))
+    found += [
+        Fragment(program, call.site.scope, call.site.call)
+        for call in program.called(["cycle"])
+        if not call.is_dead
+    ]
     return found
 
 

@@ -17,6 +17,7 @@ from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import calls_in, forward_regions
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.workload.cuts import partial_axis
 
 CODE = "W105"
@@ -47,15 +48,18 @@ def _loops(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"runs over `{piece.text}`, not over all layers", piece, "error")
 
 
+@remembered
 def _layer_slices(program: Program) -> list[Fragment]:
-    found: list[Fragment] = []
-    for piece in pieces(program, forward_regions(program), lambda n: isinstance(n, ast.For)):
-        assert isinstance(piece.node, ast.For)
-        for inner in ast.walk(piece.node.iter):
-            if isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Slice):
-                if "self" in ast.unparse(inner.value):
-                    found.append(Fragment(program, piece.scope, inner))
-    return found
+    loops = pieces(program, forward_regions(program), lambda _: True, ast.For)
+    return [
+        Fragment(program, loop.scope, inner)
+        for loop in loops
+        if isinstance(loop.node, ast.For)
+        for inner in ast.walk(loop.node.iter)
+        if isinstance(inner, ast.Subscript)
+        and isinstance(inner.slice, ast.Slice)
+        and "self" in ast.unparse(inner.value)
+    ]
 
 
 def _branches(now: Program, was: Program) -> Iterator[Violation]:
@@ -69,12 +73,11 @@ def _branches(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"depends on `{test.text[:70]}`", test, severity)
 
 
+@remembered
 def _tests(program: Program) -> list[Fragment]:
     """Undecided conditions in the forward passes."""
     found: list[Fragment] = []
-    branches = pieces(
-        program, forward_regions(program), lambda n: isinstance(n, ast.If | ast.IfExp)
-    )
+    branches = pieces(program, forward_regions(program), lambda _: True, ast.If, ast.IfExp)
     for piece in branches:
         assert isinstance(piece.node, ast.If | ast.IfExp)
         found.append(Fragment(program, piece.scope, piece.node.test))
@@ -135,10 +138,11 @@ def _selections(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"{_TAKE}: `{piece.text[:70]}`", piece, "warning")
 
 
+@remembered
 def _compared(program: Program) -> list[Fragment]:
     return [
         piece
-        for piece in pieces(program, forward_regions(program), _is_threshold)
+        for piece in pieces(program, forward_regions(program), _is_threshold, ast.Compare)
         if not isinstance(piece.scope.source.parents.get(piece.node), ast.If | ast.IfExp)
         and not _is_of_positions(piece)
     ]
@@ -159,10 +163,11 @@ def _is_threshold(node: ast.AST) -> bool:
             return False
 
 
+@remembered
 def _parts(program: Program) -> list[Fragment]:
     return [
         piece
-        for piece in pieces(program, forward_regions(program), _is_part)
+        for piece in pieces(program, forward_regions(program), _is_part, ast.Subscript, ast.Call)
         if not _is_table(piece.node)
     ]
 
@@ -196,6 +201,7 @@ def _calls(now: Program, was: Program) -> Iterator[Violation]:
         yield _found(f"draws or selects by `{piece.text[:70]}`", piece, "warning")
 
 
+@remembered
 def _selecting(program: Program) -> list[Fragment]:
     return [
         Fragment(program, call.site.scope, call.site.call)
@@ -221,16 +227,18 @@ def _unused(now: Program, was: Program) -> Iterator[Violation]:
             )
 
 
+@remembered
 def _members(program: Program) -> dict[tuple[str, str], Fragment]:
     """`self.NAME` as it is read in the forward passes, by class and name."""
     found: dict[tuple[str, str], Fragment] = {}
-    for piece in pieces(program, forward_regions(program), _is_member):
+    for piece in pieces(program, forward_regions(program), _is_member, ast.Attribute):
         owner = next((s.name for s in piece.scope.around() if isinstance(s.node, ast.ClassDef)), "")
         assert isinstance(piece.node, ast.Attribute)
         found.setdefault((owner, piece.node.attr), piece)
     return found
 
 
+@remembered
 def _read_anywhere(program: Program) -> set[str]:
     """Attributes that are read somewhere, constructors apart."""
     return {
@@ -243,6 +251,7 @@ def _read_anywhere(program: Program) -> set[str]:
     }
 
 
+@remembered
 def _made(program: Program) -> dict[tuple[str, str], Fragment]:
     found: dict[tuple[str, str], Fragment] = {}
     for scope in program.module_scopes():

@@ -14,6 +14,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 
 CODE = "W116"
@@ -49,10 +50,11 @@ def find(change: Change) -> Iterator[Violation]:
         )
 
 
+@remembered
 def _made(program: Program) -> list[Fragment]:
     """Constructors among what the step fetches, and what fetching functions return."""
-    regions = [(fetch.scope, fetch.value) for fetch in program.work.flow.fetches]
-    found = pieces(program, regions, _is_maker)
+    regions = tuple((fetch.scope, fetch.value) for fetch in program.work.flow.fetches)
+    found = pieces(program, regions, _is_maker, ast.Call)
     for scope in program.work.fetching.scopes:
         bodies = [event.value for event in scope.returns if event.value is not None]
         bodies += [
@@ -63,7 +65,9 @@ def _made(program: Program) -> list[Fragment]:
         ]
         found += [
             piece
-            for piece in pieces(program, [(scope, body) for body in bodies], _is_maker)
+            for piece in pieces(
+                program, tuple((scope, body) for body in bodies), _is_maker, ast.Call
+            )
             if not _is_position(piece)
         ]
     return found

@@ -19,6 +19,7 @@ from infrarsi.rules.difference import added as added_calls
 from infrarsi.rules.difference import altered, callee
 from infrarsi.rules.fragments import call_key
 from infrarsi.rules.regions import calls_in, data_regions, step_regions
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 
 CODE = "W110"
@@ -73,15 +74,16 @@ def _texts(call: Call) -> list[str]:
     ]
 
 
+@remembered
 def _tokenizers(program: Program) -> list[Call]:
     return [
         call
-        for call in program.calls
-        if not call.is_dead
-        and (call.name in _BUILD or (call.name == "from_pretrained" and "okenizer" in call.callee))
+        for call in program.called((*_BUILD, "from_pretrained"))
+        if not call.is_dead and (call.name in _BUILD or "okenizer" in call.callee)
     ]
 
 
+@remembered
 def _maps(program: Program) -> list[Call]:
     """Mapping calls where rows are made, or in the function that trains, model code apart."""
     regions = [*data_regions(program), *step_regions(program)]

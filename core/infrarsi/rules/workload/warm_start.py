@@ -80,9 +80,8 @@ def _writes(program: Program) -> list[Call]:
     """Calls that write into parameters; those of the model's own code apart."""
     return [
         call
-        for call in program.calls
-        if call.name in _WRITES
-        and not call.in_model
+        for call in program.called(_WRITES)
+        if not call.in_model
         and not call.is_dead
         and "optim" not in call.receiver.lower()
         and any(word in _target(call).lower() for word in _WEIGHTS)
