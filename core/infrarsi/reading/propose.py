@@ -23,9 +23,11 @@ def default_job(
     """The job as first proposed.
 
     Editable are the Python files the script reaches, apart from those that prepare data or
-    evaluate; locked are data files, and with `sources` every other file the script names.
+    evaluate, and its configuration files; locked are data files, and with `sources` every other
+    file the script names.
     """
-    editable = tuple(file for file in reading.files if not _prepares(file))
+    reached = tuple(file for file in reading.files if not _prepares(file))
+    editable = (*reached, *reading.documents) if reached else ()
     return JobConfig(
         name=name,
         launch=render_launch(launch),
@@ -159,6 +161,7 @@ def _named_files(reading: Reading, sources: Sources) -> tuple[str, ...]:
         path
         for path in sources.paths()
         if posixpath.basename(path) in texts
+        and path not in reading.documents
         and not path.endswith(code)
         and not matches(path, (*_LOCKED, ".infrarsi/**"))
     )

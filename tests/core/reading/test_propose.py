@@ -4,7 +4,7 @@ import pytest
 
 from infrarsi.contract import JobConfig, add_job, matches, parse_config
 from infrarsi.launch import parse_launch
-from infrarsi.reading import MappingSources, default_job, propose_contract, read
+from infrarsi.reading import MappingSources, bare_job, default_job, propose_contract, read
 
 DENSE = (Path(__file__).parents[3] / "examples/dense_gpt/train.py").read_text()
 TEXTS = {
@@ -31,6 +31,35 @@ def test_the_default_job_opens_the_model_and_locks_data_and_evaluation():
     locked = [path for path in TEXTS if matches(path, JOB.locked)]
     assert locked == ["my job/data/text.txt", "my job/scores.csv"]
     assert not [path for path in locked if matches(path, JOB.editable)]
+
+
+def test_a_configuration_file_the_job_loads_is_open_like_its_code():
+    loads = "import yaml\nCONFIG = yaml.safe_load(open('c.yaml'))\nREPORT = 'r.json'\n"
+    texts = {"train.py": loads + DENSE, "c.yaml": "a: 1\n", "r.json": "{}\n"}
+    launch = parse_launch("python train.py")
+    sources = MappingSources(texts)
+    job = default_job("main", launch, read(sources, launch), "python", sources)
+    assert job.editable == ("train.py", "c.yaml")
+    assert [path for path in texts if matches(path, job.locked)] == ["r.json"]
+
+
+def test_a_bare_folder_opens_script_configuration_and_launch_file():
+    loads = "import yaml, net\nCONFIG = yaml.safe_load(open('c.yaml'))\n"
+    texts = {
+        "train.py": loads + DENSE,
+        "net.py": "",
+        "c.yaml": "a: 1\n",
+        "launch.sh": "",
+        "x/y": "",
+    }
+    launch = parse_launch("python train.py")
+    sources = MappingSources(texts)
+    job = bare_job("main", launch, read(sources, launch), sources, "launch.sh")
+    assert job.editable == ("train.py", "c.yaml", "launch.sh")
+    assert job.locked == ("net.py", "x/y")
+    many = {**texts, **{f"data/{n}.txt": "" for n in range(600)}}
+    job = bare_job("main", launch, read(sources, launch), MappingSources(many), None)
+    assert job.locked == ("data/", "launch.sh", "net.py", "x/")
 
 
 def test_the_default_job_is_written_and_read_back_with_its_launch():
