@@ -68,6 +68,7 @@ _FIELDS = {
     "transformers.HfArg",
     "transformers.hf_argparser.HfArg",
 }
+_MAX_DEPTH = 5
 _IN_PLACE = "it is changed by something that is not followed"
 
 
@@ -140,8 +141,10 @@ def overlaid(base: Value, fields: Mapping[str, Value], *, deep: bool = False) ->
             return base
 
 
-def as_record(evaluator: "Evaluator", value: Value) -> Value:
+def as_record(evaluator: "Evaluator", value: Value, depth: int = 0) -> Value:
     """An object of a dataclass as its fields; any other value as it is."""
+    if depth > _MAX_DEPTH:
+        return Unknown("its class is nested too deeply")
     if isinstance(value, ClassValue):
         value = Instance(value)
     if not isinstance(value, Instance):
@@ -150,17 +153,17 @@ def as_record(evaluator: "Evaluator", value: Value) -> Value:
 
     names = [*field_names(evaluator, value.of), *value.overlay]
     fields = {name: member(evaluator, value, name) for name in dict.fromkeys(names)}
-    return Record({name: as_record(evaluator, held) for name, held in fields.items()})
+    return Record({name: as_record(evaluator, held, depth + 1) for name, held in fields.items()})
 
 
-def field_names(evaluator: "Evaluator", of: ClassValue) -> list[str]:
+def field_names(evaluator: "Evaluator", of: ClassValue, depth: int = 0) -> list[str]:
     """The annotated fields of a class and of the workspace's classes it derives from."""
     names: list[str] = []
     node = of.scope.node
     for base in node.bases if isinstance(node, ast.ClassDef) else []:
         value = evaluator.value(base, of.closure)
-        if isinstance(value, ClassValue) and value.scope is not of.scope:
-            names += field_names(evaluator, value)
+        if isinstance(value, ClassValue) and depth < _MAX_DEPTH:
+            names += field_names(evaluator, value, depth + 1)
     own = [
         name
         for name, events in of.scope.events.items()
