@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types boundaries vsix bench-probe bench-example-structure bench-noise bench-check system-deps schemas clean
+.PHONY: help setup demo test lint types boundaries vsix bench-probe red-team bench-example-structure bench-noise bench-check system-deps schemas clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-24s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ vsix: node_modules/.installed ## Package the VS Code extension into build/infrar
 
 bench-probe: setup ## What the probe costs: build/bench/probe.json
 	$(BIN)/python benchmarks/bench_probe.py
+
+red-team: setup ## Run the red team's corpus against both guards; goes on where it was stopped (1 to 2 hours)
+	PYTHONPATH=tests $(BIN)/python benchmarks/run_red_team.py
 
 bench-example-structure: setup ## What attention and its mask are worth in the examples (8 minutes)
 	$(BIN)/python benchmarks/example_structure.py

@@ -4,7 +4,9 @@ A case names a folder of `bases` and says which texts change; `materialise` writ
 that `infrarsi verify` is given. Whether the pair is told apart is not decided here.
 """
 
+import json
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +41,13 @@ class Case:
     is_static: bool = True
     is_faster: bool | None
 
+    def opens(self, base: Path) -> list[str]:
+        """The files of the base it edits that would be locked otherwise."""
+        named = {file for file, _, _ in self.edits} | set(self.files)
+        bare = {"train.py", "launch.sh"}
+        code = [n for n in sorted(named - bare) if n.endswith(".py") and (base / n).exists()]
+        return [] if self.codes[:1] == ("S401",) else code
+
 
 def materialise(case: Case, folder: Path) -> tuple[Path, Path]:
     """Write `folder`/before and `folder`/after and return both.
@@ -56,6 +65,9 @@ def materialise(case: Case, folder: Path) -> tuple[Path, Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     _write_launch(after, case.after_launch)
+    opened = case.opens(before)
+    if opened:
+        _write_scope(before, ["train.py", *opened])
     return before, after
 
 
@@ -66,6 +78,28 @@ def _replace(folder: Path, edits: tuple[Replacement, ...], name: str) -> None:
         if text.count(old) != 1:
             raise ValueError(f"{name}: {old!r} occurs {text.count(old)} times in {file}.")
         path.write_text(text.replace(old, new))
+
+
+def _write_scope(before: Path, editable: list[str]) -> None:
+    script = before / "launch.sh"
+    launch = script.read_text().splitlines()[-1] if script.exists() else PLAIN_LAUNCH
+    config = [p.name for p in before.iterdir() if p.suffix in {".yaml", ".json", ".sh"}]
+    lines = [
+        "[job.main]",
+        f"launch = {json.dumps(launch)}",
+        f"python = {json.dumps(sys.executable)}",
+        f"editable = {json.dumps([*editable, *config])}",
+        f"locked = {json.dumps(sorted(_others(before, editable)))}",
+    ]
+    (before / "infrarsi.toml").write_text("\n".join(lines) + "\n")
+
+
+def _others(before: Path, editable: list[str]) -> set[str]:
+    return {
+        name
+        for path in before.rglob("*.py")
+        if (name := path.relative_to(before).as_posix()) not in editable
+    }
 
 
 def _write_launch(folder: Path, launch: str | None) -> None:

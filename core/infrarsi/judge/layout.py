@@ -209,13 +209,15 @@ def _joined(
     """Neighbours in registration order whose sizes add up along one axis."""
     around = {_parent(name), _parent(_parent(name))}
     names = [n for n in parts if _parent(_parent(n)) in around]
-    kind = name.rpartition(".")[2]
-    alike = [n for n in names if n.rpartition(".")[2] == kind] or names
-    for n_parts in range(2, min(_MOST_JOINED, len(alike)) + 1):
-        for first in range(len(alike) - n_parts + 1):
-            group = tuple(alike[first : first + n_parts])
-            if _adds_up(shape, [_turned(parts[n], transposed) for n in group], axis):
-                yield _Proposal(name, group, axis, False, transposed)
+    kinds: dict[str, list[str]] = {}
+    for part in names:
+        kinds.setdefault(part.rpartition(".")[2], []).append(part)
+    for alike in kinds.values():
+        for n_parts in range(2, min(_MOST_JOINED, len(alike)) + 1):
+            for first in range(len(alike) - n_parts + 1):
+                group = tuple(alike[first : first + n_parts])
+                if _adds_up(shape, [_turned(parts[n], transposed) for n in group], axis):
+                    yield _Proposal(name, group, axis, False, transposed)
 
 
 def _adds_up(shape: Shape, parts: list[Shape | None], axis: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
-from infrarsi.judge.evidence import Need
+from infrarsi.judge.evidence import JudgedEvidence, Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
 from infrarsi.pair import ProcessPair, Unit
@@ -165,16 +165,20 @@ class Confirming:
         audits = tuple(a for r in (*records, *runs) for a in r.audits)
         needs: tuple[Need, ...] = ("audit", "turns", "endurance", "locked_files")
         evidence = self._pairing.evidence(audited[-1], needs=needs, known=audits)
-        return judge(
-            evidence.model_copy(
-                update={
-                    "audits": audits,
-                    "turns": tuple(t for r in records if r.pair for t in r.pair.turns),
-                    "candidate_step_time_s": claimed_s,
-                    "endurance": enduring.claim(runs[-1], claimed_s),
-                }
-            )
+        self._pairing.judged = evidence.model_copy(
+            update={
+                "audits": audits,
+                "turns": tuple(t for r in records if r.pair for t in r.pair.turns),
+                "candidate_step_time_s": claimed_s,
+                "endurance": enduring.claim(runs[-1], claimed_s),
+            }
         )
+        return judge(self._pairing.judged)
+
+    @property
+    def judged(self) -> JudgedEvidence | None:
+        """What the judge was last asked about in this process."""
+        return self._pairing.judged
 
     def _unit(self, number: int, units: list[Unit], records: list[PairRecord]) -> Verdict | None:
         """Run one unit. Returns a verdict where the unit itself ends the confirmation."""

@@ -76,6 +76,7 @@ class Pairing:
         self._calibration = calibration
         self._protocol = protocol
         self.redoing = Redoing(context, job)
+        self.judged: JudgedEvidence | None = None
 
     def pair(
         self, number: int, first: Side, audit: bool, known: tuple[AuditComparison, ...] = ()
@@ -126,7 +127,8 @@ class Pairing:
         if audit:
             record = record.model_copy(update={"audits": self._redo(result, baseline, known)})
             needs = ("audit", *needs)
-        verdict = judge(self.evidence(record, needs=needs, known=known))
+        self.judged = self.evidence(record, needs=needs, known=known)
+        verdict = judge(self.judged)
         return record.model_copy(update={"verdict": verdict})
 
     def _locked_after(self, result: PairResult) -> dict[str, str]:

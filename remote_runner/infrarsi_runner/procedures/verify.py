@@ -39,15 +39,20 @@ def verify(context: Context) -> VerifyResult:
     full = Effort(protocol=job.lock.contract.protocol, deadline_s=deadline_s)
     effort = QUICK if request.quick else full
     context.emit_once("plan", Planned(plan=_plan(effort)))
-    confirming = Confirming(context, job, frozen, None, effort)
+    judged = judge_by_runs(Confirming(context, job, frozen, None, effort))
+    return judged.model_copy(update={"violations": (*static.violations, *judged.violations)})
+
+
+def judge_by_runs(confirming: Confirming) -> VerifyResult:
+    """The judge's answer alone, without the static rules."""
     measured = confirming.measure()
     if measured.refused is None and not measured.units:
         late = ("The minutes were over before the first unit of pairs.",)
-        return VerifyResult(verdict="inconclusive", violations=static.violations, missing=late)
+        return VerifyResult(verdict="inconclusive", violations=(), missing=late)
     verdict = measured.refused or confirming.final_verdict(measured)
     return VerifyResult(
         verdict=verdict.kind,
-        violations=(*static.violations, *verdict.violations),
+        violations=verdict.violations,
         missing=verdict.missing,
         speedup=_speedup(measured),
     )

@@ -117,3 +117,13 @@ def test_stacked_experts_with_fused_gate_and_up_are_found():
     )
     assert pieces["moe.experts.3.up.weight"].transposed
     assert pieces["moe.experts.0.down.weight"].candidate.name == "moe.down"
+
+
+def test_bare_parameters_that_join_modules_are_found():
+    theirs = [(f"h.0.attn.{n}.{k}", s) for n in ("query", "key", "value")
+              for k, s in (("weight", (64, 64)), ("bias", (64,)))]  # fmt: skip
+    ours = [("h.0.attn.qkv_weight", (192, 64)), ("h.0.attn.qkv_bias", (192,))]
+    pieces = by_baseline(only(infer_layouts(ours, theirs)))
+    assert pieces["h.0.attn.value.bias"].candidate == Block(
+        name="h.0.attn.qkv_bias", start=128, stop=192
+    )
