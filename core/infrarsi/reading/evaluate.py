@@ -13,6 +13,7 @@ from infrarsi.reading import calls, commands, expressions, imports, mappings, ob
 from infrarsi.reading.externals import environment, is_builtin, literal
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.half_typed import HALF_TYPED
+from infrarsi.reading.heirs import constructor_calls
 from infrarsi.reading.operators import binary, compare, is_true, unary
 from infrarsi.reading.options import find_options
 from infrarsi.reading.project import CallSite, Project
@@ -54,6 +55,7 @@ class Evaluator:
         self.holding: set[tuple[Scope, str]] = set()
         self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
         self.spread: dict[tuple[ast.Call, Frame], ast.Call] = {}
+        self.heirs: dict[Scope, list[Scope]] | None = None
         self.commands: dict[Scope, commands.Command] | None = None
 
     def frame(self, scope: Scope) -> Frame:
@@ -181,6 +183,8 @@ class Evaluator:
                 sites.append(site)
             elif isinstance(callee, Unknown) and isinstance(site.call.func, ast.Attribute):
                 unclear.append(site)
+        if wanted is not function:
+            sites += constructor_calls(self, wanted)
         return sites or (unclear if objects.is_method(function) else [])
 
     def _evaluate(self, node: ast.expr, frame: Frame) -> Value:

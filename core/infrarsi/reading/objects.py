@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from infrarsi.reading import calls, imports, mappings, paths
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.heirs import as_base, derives, makers
 from infrarsi.reading.scopes import Event, Function, Scope, dotted
 from infrarsi.reading.values import (
     Bound,
@@ -107,13 +108,11 @@ def this_value(evaluator: "Evaluator", frame: Frame) -> Value:
         return Unknown("`self` stands outside of a class")
     closure = evaluator.frame(owner.parent) if owner.parent else evaluator.frame(owner)
     of = ClassValue(owner, closure)
-    made = [
-        site
-        for site in evaluator.project.calls_by_name.get(owner.name, [])
-        if isinstance(site.call.func, ast.Name | ast.Attribute)
-    ]
+    made = makers(evaluator, owner)
     if len(made) == 1:
-        return Instance(of, made[0].call, evaluator.frame(made[0].scope))
+        heir, site = made[0]
+        of = ClassValue(heir, evaluator.frame(heir.parent or heir))
+        return Instance(of, site.call, evaluator.frame(site.scope))
     return Instance(of)
 
 
@@ -215,8 +214,10 @@ def _inherited(evaluator: "Evaluator", instance: Instance, name: str) -> Value:
     node = instance.of.scope.node
     for base in node.bases if isinstance(node, ast.ClassDef) else []:
         value = evaluator.value(base, instance.of.closure)
-        if isinstance(value, ClassValue) and value.scope is not instance.of.scope:
-            found = member(evaluator, Instance(value, instance.call, instance.frame), name)
+        if isinstance(value, ClassValue) and derives(evaluator, instance.of.scope, value.scope):
+            found = member(evaluator, as_base(evaluator, instance, value), name)
+            if isinstance(found, FunctionValue) and found.this is not None:
+                return FunctionValue(found.scope, found.closure, instance)
             if not isinstance(found, Bound):
                 return found
     return _set_outside(evaluator, instance, name) or Bound(instance, name)
