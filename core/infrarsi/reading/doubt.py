@@ -19,7 +19,9 @@ _WORDS = {
 }
 
 
-def doubted(project: Project, library: LibraryJob | None, name: str, value: Value) -> Value:
+def doubted(
+    project: Project, library: LibraryJob | None, name: str, value: Value, *, has_loop: bool = True
+) -> Value:
     """The value, or why what was merely not found may be there all the same."""
     if name not in _ABSENT or not isinstance(value, Known) or value.origins:
         return value
@@ -27,6 +29,8 @@ def doubted(project: Project, library: LibraryJob | None, name: str, value: Valu
         return value
     if library is not None and library.unseen is not None:
         return library.unseen
+    if not has_loop and name == "parameters" and value.place is None:
+        return Unknown("no training loop was found")
     half_typed = any(
         _WORDS[name].search(source.line(line))
         for source in project.files.values()

@@ -44,7 +44,8 @@ def _header(line: str) -> str:
     if re.match(r"(async\s+for|for|while)\b", line):
         return "while True:"
     if named := re.match(r"(?:async\s+)?(def|class)\s+([^\W\d]\w*)", line):
-        return f"def {named[2]}(*_):" if named[1] == "def" else f"class {named[2]}:"
+        is_def = named[1] == "def"
+        return f"def {named[2]}(*_):" if is_def else f"class {named[2]}({HALF_TYPED}):"
     if re.match(r"(async\s+with|with)\b", line):
         return f"with {HALF_TYPED}:"
     if re.match(r"else\b", line):

@@ -17,9 +17,11 @@ def updates_fact(evaluator: Evaluator, work: StepWork) -> Value:
         return Unknown("no loop around an optimizer step was found")
     passes = _all_passes(evaluator, training)
     if passes is None:
-        guess = spelled(evaluator, "updates")
+        guess = spelled(evaluator, "updates", sure=True)
         unclear = Unknown("how many passes is not written out")
         return guess if guess is not None and whole_number(guess) is not None else unclear
+    if isinstance(work.accumulation, Unknown) and not training.inner:
+        return work.accumulation
     counted = bool(training.conditions) or work.steps_inside
     if not counted or training.inner:
         updates = passes

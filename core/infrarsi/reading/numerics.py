@@ -30,6 +30,8 @@ def parameters_fact(evaluator: Evaluator) -> tuple[Value, CallSite | None]:
     """
     for site in _casts(evaluator):
         value = _cast_to(evaluator, site)
+        if value is None and evaluator.project.half_typed and _may_cast(evaluator, site):
+            return Unknown("what is cast is not found while lines are half typed"), None
         if value is None or value == "fp32":
             continue
         holds = evaluator.hold(guards_around(site.scope, site.call), evaluator.frame(site.scope))
@@ -85,11 +87,11 @@ def loss_fact(evaluator: Evaluator, work: StepWork) -> Value:
         if name:
             place = site.scope.source.place(site.call)
             return Known(name.rpartition(".")[2], (), place)
+    if evaluator.project.half_typed:
+        return Unknown("the loss is not found while lines are half typed")
     for site in sites:
         return Known(site.name, (), site.scope.source.place(site.call))
     operand = work.flow.operand
-    if any(source.broken for source in evaluator.project.files.values()):
-        return Unknown("the loss is not found while lines are half typed")
     if operand is not None and work.flow.forwards:
         site = work.flow.forwards[0]
         return Known(f"{site.name}(...)", (), site.scope.source.place(site.call))
@@ -112,6 +114,16 @@ def _cast_to(evaluator: Evaluator, site: CallSite) -> str | None:
     if not is_model(evaluator, evaluator.value(receiver, frame)) and "model" not in name:
         return None
     return _CASTS.get(site.name) or _format_in(evaluator, site)
+
+
+def _may_cast(evaluator: Evaluator, site: CallSite) -> bool:
+    """Whether a call casts to 16 bits something that is not known."""
+    func = site.call.func
+    if not isinstance(func, ast.Attribute) or _is_loop_local(site):
+        return False
+    held = evaluator.value(func.value, evaluator.frame(site.scope))
+    form = _CASTS.get(site.name) or _format_in(evaluator, site)
+    return isinstance(held, Unknown) and form not in {None, "fp32"}
 
 
 def _is_loop_local(site: CallSite) -> bool:

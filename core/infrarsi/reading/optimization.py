@@ -63,7 +63,7 @@ def optimizer_facts(
             reason = f"{len(optimizers)} optimizers are made"
         yield "optimizer", Unknown(reason)
         for name in ("lr", "weight_decay"):
-            guess = spelled(evaluator, name)
+            guess = spelled(evaluator, name, sure=True)
             yield name, guess if guess is not None else Unknown(reason)
         return
     name = made.callee.rpartition(".")[2]
@@ -88,7 +88,7 @@ def optimizer_facts(
 def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
     """The norm gradients are clipped to; `none` where they are not."""
     if training is None or training.update is None:
-        return spelled(evaluator, "clip") or Unknown("no optimizer step was found")
+        return spelled(evaluator, "clip", sure=True) or Unknown("no optimizer step was found")
     for site in training.calls:
         if site.name not in CLIP_CALLS:
             continue

@@ -60,6 +60,12 @@ class Project:
         for site in self.calls:
             self.calls_by_name.setdefault(site.name, []).append(site)
 
+    @property
+    def half_typed(self) -> bool:
+        """Whether some line of the job does not parse."""
+        sources = any(source.broken for source in self.files.values())
+        return sources or any(document.broken for document in self.documents.values())
+
     def text(self, path: str) -> str | None:
         """The text of any file of the workspace."""
         return self._sources.text(path)

@@ -84,9 +84,10 @@ def _read(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Reading:
 def _values(evaluator: Evaluator, work: StepWork) -> Iterator[tuple[str, Value]]:
     """Every fact's value by its canonical name; a library's settings go before the rest."""
     stated = dict(work.library.values) if work.library is not None else {}
+    has_loop = work.training is not None or work.library is not None
     for name, value in _followed(evaluator, work, stated):
         told = stated.pop(name, value)
-        yield name, doubted(evaluator.project, work.library, name, told)
+        yield name, doubted(evaluator.project, work.library, name, told, has_loop=has_loop)
     yield from stated.items()
 
 

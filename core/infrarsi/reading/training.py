@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from infrarsi.reading.cadence import Condition, conditions_between, is_last_pass
 from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Scope, dotted, guards_around
 from infrarsi.reading.values import FunctionValue, Instance, Made, Value
@@ -74,6 +75,8 @@ def is_module_class(evaluator: Evaluator, value: Value) -> bool:
     names = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
     if names & {"Module", "LightningModule", "PreTrainedModel", "Sequential"}:
         return True
+    if HALF_TYPED in names:
+        return any(getattr(method, "name", "") == "forward" for method in node.body)
     closure = value.of.closure if isinstance(value, Instance) else None
     if closure is None:
         return False

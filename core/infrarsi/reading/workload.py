@@ -74,6 +74,9 @@ def read_step_work(evaluator: Evaluator) -> StepWork:
     n_processes = evaluator.launch.n_processes
     launched = Known(n_processes, (Origin("launcher", "world_size", n_processes),))
     world = stated.get("world_size") or launched
+    if training is None and library is None and evaluator.launch.launcher == "python":
+        half_typed = Unknown("how processes are started is not found while lines are half typed")
+        world = half_typed if evaluator.project.half_typed else world
     accumulation = stated.get("accumulation") or _accumulation(evaluator, training, fetching)
     accumulation = doubted(evaluator.project, library, "accumulation", accumulation)
     micro = stated.get("micro_batch") or _micro(
@@ -111,8 +114,13 @@ def whole_number(value: Value) -> int | None:
     return number
 
 
-def spelled(evaluator: Evaluator, canonical: str) -> Known | None:
-    """The value of the surest spelling of a canonical name anywhere in the job."""
+def spelled(evaluator: Evaluator, canonical: str, *, sure: bool = False) -> Known | None:
+    """The value of the surest spelling of a canonical name anywhere in the job.
+
+    With `sure` there is none while lines are half typed: a name may only seem to be the one used.
+    """
+    if sure and evaluator.project.half_typed:
+        return None
     ranked = [
         (rank, number, value)
         for number, (name, value) in enumerate(_named_values(evaluator, canonical))
@@ -130,19 +138,19 @@ def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, K
         for name, events in scope.events.items():
             if rank_alias(canonical, name) is None or events[0].kind in {"define", "import"}:
                 continue
-            if isinstance(scope.node, ast.ClassDef) and _is_given(evaluator, scope.name, name):
+            if isinstance(scope.node, ast.ClassDef) and _is_given(evaluator, scope.node, name):
                 continue
             value = evaluator.fold(events, frame, None)
             if isinstance(value, Known) and value.value is not None:
                 yield name, value
 
 
-def _is_given(evaluator: Evaluator, class_name: str, field: str) -> bool:
-    """Whether some call of the class gives, or may give, a field another value."""
-    return any(
-        keyword.arg in {field, None}
-        for site in evaluator.project.calls_by_name.get(class_name, [])
-        for keyword in site.call.keywords
+def _is_given(evaluator: Evaluator, node: ast.ClassDef, field: str) -> bool:
+    """Whether some call of the class gives a field another value, or a parser may."""
+    calls = evaluator.project.calls_by_name.get(node.name, [])
+    parsed = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+    return (parsed and not calls) or any(
+        keyword.arg in {field, None} for site in calls for keyword in site.call.keywords
     )
 
 
@@ -179,7 +187,7 @@ def _seq_len(evaluator: Evaluator, fetching: Fetching, micro: Value) -> Value:
 
 
 def _by_spelling(evaluator: Evaluator, canonical: str, what: str) -> Value:
-    value = spelled(evaluator, canonical)
+    value = spelled(evaluator, canonical, sure=True)
     if value is None:
         return Unknown(f"{what} is not written in a way that is understood")
     origin = value.direct()

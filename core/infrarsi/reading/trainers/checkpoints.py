@@ -16,6 +16,8 @@ def model_format(evaluator: Evaluator) -> tuple[Value, CallSite | None] | None:
             frame = evaluator.frame(site.scope)
             callee = evaluator.value(site.call.func, frame)
             holds = evaluator.hold(guards_around(site.scope, site.call), frame)
+            if isinstance(callee, Unknown) and evaluator.project.half_typed:
+                return Unknown("which model is made is not found while lines are half typed"), None
             if holds is False or not isinstance(callee, Symbol) or not _is_model(callee.name):
                 continue
             value, placed = _format(evaluator, site)

@@ -21,6 +21,8 @@ ROWS, MICRO, STEPS = (
     "gradient_accumulation_steps",
 )
 
+_KEYS = (ROWS, MICRO, STEPS, "gradient_clipping", "bf16", "fp16", "optimizer")
+
 
 def read_deepspeed(evaluator: Evaluator) -> LibraryJob | None:
     """What the first `deepspeed.initialize` is configured with."""
@@ -63,6 +65,9 @@ def _loaded(evaluator: Evaluator, value: Value) -> Value:
     if not isinstance(value, Known) or not isinstance(value.value, str):
         return value
     held = file_value(evaluator, value.value, "json")
+    if isinstance(held, Record) and evaluator.project.half_typed:
+        missing = Unknown(f"a line of the job or of {value.value} is half typed")
+        return Record(dict.fromkeys(_KEYS, missing) | dict(held.fields))
     return held or Unknown(f"the configuration {value.value} is not there")
 
 

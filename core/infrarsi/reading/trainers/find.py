@@ -54,4 +54,6 @@ def _unseen(evaluator: Evaluator, training: Training) -> LibraryJob | None:
     stepped = any(isinstance(f, ast.Attribute) and ast.unparse(f.value) == name for f in stepping)
     inside = stepped or "accumulate" in evaluator.project.calls_by_name
     values: dict[str, Value] = {"accumulation": unseen} if inside else {}
+    if evaluator.launch.launcher == "python":
+        values["world_size"] = unseen
     return LibraryJob(site=site, steps_inside=inside, values=values, unseen=unseen)

@@ -79,8 +79,10 @@ class Settings:
                 return fields.get(name)
             case Unknown():
                 return self.held
-            case _:
+            case None:
                 return None
+            case _:
+                return Unknown("what holds the settings is not followed")
 
     def _later(self, name: str, value: Value | None) -> Value | None:
         """What assignments to an attribute of a constructed object make of it."""
