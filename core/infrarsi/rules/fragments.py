@@ -142,10 +142,11 @@ def conditions(call: Call) -> list[Fragment]:
 def new_conditions(now: Iterable[Call], was: Iterable[Call]) -> Iterator[tuple[Call, Fragment]]:
     """Calls of the same function that stand under a condition none of them stood under before."""
     now, was = list(now), list(was)
-    known = {test.key for call in was for test in conditions(call)}
+    held = [test for call in was for test in conditions(call)]
+    known = {test.key for test in held} | {test.written for test in held}
     unconditional = any(not conditions(call) for call in now)
     for call in now:
         for test in conditions(call):
-            if test.key not in known and not (unconditional and len(now) > len(was)):
+            if not {test.key, test.written} & known and not (unconditional and len(now) > len(was)):
                 yield call, test
                 break

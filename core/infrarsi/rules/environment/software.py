@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
-from infrarsi.reading import Program
+from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
@@ -66,7 +66,7 @@ def _line(path: str, number: int, line: str) -> Place:
     )
 
 
-def _installs(program: Program):
+def _installs(program: Program) -> list[Call]:
     names = {"run", "call", "check_call", "check_output", "Popen", "system", "main", "popen"}
     return [
         call

@@ -16,6 +16,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
+from infrarsi.rules.fragments import new_conditions
 from infrarsi.rules.settings import ChangedSetting, changed_settings
 
 CODE = "W112"
@@ -32,7 +33,7 @@ def find(change: Change) -> Iterator[Violation]:
         return
     now, was = change.sides
     entries = [entry for entry in changed_settings(now, was) if _is_of_evaluation(entry)]
-    yield from _numbers(entries, _batch_ratio(now, was))
+    yield from _numbers(entries, _batch_ratio(change))
     yield from _calls(now, was)
 
 
@@ -41,13 +42,18 @@ def _is_of_evaluation(entry: ChangedSetting) -> bool:
     return is_named and entry.ratio is not None
 
 
-def _batch_ratio(now: Program, was: Program) -> float:
+def _batch_ratio(change: Change) -> float:
     """By what the micro-batch, which evaluation may use as well, was multiplied."""
-    ratio = 1.0
+    now, was = change.count(change.fact("micro_batch")), change.count(change.agreed("micro_batch"))
+    return now / was if now and was else _named_ratio(change)
+
+
+def _named_ratio(change: Change) -> float:
+    now, was = change.sides or (change.now, change.now)
     for entry in changed_settings(now, was):
         if rank_alias("micro_batch", entry.name) is not None and not entry.words & _EVAL:
-            ratio = entry.ratio or 1.0
-    return ratio
+            return entry.ratio or 1.0
+    return 1.0
 
 
 def _numbers(entries: list[ChangedSetting], batch_ratio: float) -> Iterator[Violation]:
@@ -82,22 +88,15 @@ def _calls(now: Program, was: Program) -> Iterator[Violation]:
             place=_loop_place(now),
             contract_place=before[0].place,
         )
-    known = {call.conditions for call in before}
-    for call in after if before else ():
-        if call.conditions not in known and _tightened(call, before):
-            yield violation(
-                CODE,
-                f"Evaluation now stands under `{' and '.join(call.conditions)}`, before under "
-                f"`{' and '.join(before[0].conditions) or 'no condition'}`; the contract holds it "
-                "as often as in the baseline.",
-                severity="warning",
-                place=call.place,
-                contract_place=before[0].place,
-            )
-
-
-def _tightened(call: Call, before: list[Call]) -> bool:
-    return call.conditions != before[0].conditions
+    for call, test in new_conditions(after, before) if before else ():
+        yield violation(
+            CODE,
+            f"Evaluation now stands under `{test.text[:60]}`; the contract holds it as often as in "
+            "the baseline.",
+            severity="warning",
+            place=call.place,
+            contract_place=before[0].place,
+        )
 
 
 def _evaluations(program: Program) -> Iterator[Call]:

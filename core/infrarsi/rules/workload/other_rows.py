@@ -85,7 +85,10 @@ def _resized(change: Change, entry: ChangedSetting) -> Violation:
 def _draws(now: Program, was: Program) -> Iterator[Violation]:
     """Draws with other bounds, or in other places."""
     after, before = _drawing(now), _drawing(was)
-    fresh_draws = list(added(after, before, _bounds))
+    written = {ast.unparse(call.site.call) for call in before}
+    fresh_draws = [
+        call for call in added(after, before, _bounds) if ast.unparse(call.site.call) not in written
+    ]
     twins = {pair.now: pair.was for pair in altered(after, before)}
     for call in fresh_draws:
         held = twins.get(call)

@@ -30,14 +30,13 @@ def find(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    told: set[int] = set()
+    told = False
     for cut in new_cuts(now, was):
         if depends_on_step(now, cut.piece.node):
-            told.add(cut.piece.place.line)
+            told = True
             yield _found(cut.piece, cut.piece.text, certain=True)
-    for piece in fresh(_sizes(now), _sizes(was)):
-        if piece.place.line not in told:
-            yield _found(piece, piece.text, certain=False)
+    for piece in fresh(_sizes(now), _sizes(was)) if not told else ():
+        yield _found(piece, piece.text, certain=False)
     yield from _new_names(now, was)
 
 
