@@ -157,10 +157,30 @@ class _Explorer:
             made = self.evaluator.value(node, frame)
             if isinstance(made, Made) and made.callee.rpartition(".")[2] in LOADERS:
                 self._loader(made)
+        elif isinstance(node, ast.YieldFrom):
+            self._iterated(self.evaluator.value(node.value, frame))
+        elif isinstance(node, ast.For):
+            self._iterated(self.evaluator.value(node.iter, frame))
+            self._stacked(node, frame)
         elif isinstance(node, ast.Subscript):
             value = self.evaluator.value(node.value, frame)
             if isinstance(value, Instance):
                 self._iterated(value)
+
+    def _stacked(self, loop: ast.For, frame: Frame) -> None:
+        """Rows that `for _ in range(rows)` appends to a list which is stacked afterwards."""
+        match loop.iter:
+            case ast.Call(func=ast.Name(id="range"), args=[rows]):
+                lists = {name for node in ast.walk(loop) if (name := _appended(node)) is not None}
+                stacked = {
+                    name
+                    for node in ast.walk(frame.scope.node)
+                    if (name := _stacked_name(node)) is not None
+                }
+                if lists & stacked and self._is_size(rows, frame):
+                    self._keep(self.found.rows, 0, rows, frame)
+            case _:
+                pass
 
     def _sizes(self, node: ast.expr, frame: Frame) -> None:
         for inner in ast.walk(node):
@@ -196,6 +216,22 @@ def argument_named(call: ast.Call, name: str, position: int | None) -> ast.expr 
         found = call.args[position]
         return None if isinstance(found, ast.Starred) else found
     return None
+
+
+def _appended(node: ast.AST) -> str | None:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append")):
+            return name
+        case _:
+            return None
+
+
+def _stacked_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="stack"), args=[ast.Name(id=name), *_]):
+            return name
+        case _:
+            return None
 
 
 def _dimensions(node: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
