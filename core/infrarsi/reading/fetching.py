@@ -157,6 +157,8 @@ class _Explorer:
             made = self.evaluator.value(node, frame)
             if isinstance(made, Made) and made.callee.rpartition(".")[2] in LOADERS:
                 self._loader(made)
+            if isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
+                self._iterated(self.evaluator.value(node.args[0], frame))
         elif isinstance(node, ast.YieldFrom):
             self._iterated(self.evaluator.value(node.value, frame))
         elif isinstance(node, ast.For):

@@ -17,12 +17,13 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import Fetching, Size, explore_fetches
 from infrarsi.reading.flow import Fetch, Flow, trace_flow, trace_returns
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.generated import sliced_part, yields_count
 from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
 from infrarsi.reading.trainers.find import find_library
 from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.training import Loop, Training, find_training
-from infrarsi.reading.values import Known, Many, Origin, Unknown, Value, merge_origins
+from infrarsi.reading.values import Generated, Known, Many, Origin, Unknown, Value, merge_origins
 
 _GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "seq", "max_length"}
 
@@ -270,6 +271,11 @@ def _length(evaluator: Evaluator, node: ast.expr, frame: Frame, fetching: Fetchi
             return _ceil_divide(rows[1], part) if rows is not None else None
         case ast.Name():
             return _sequence_length(evaluator, node, frame, fetching)
+        case ast.Call():
+            made = evaluator.value(node, frame)
+            if not isinstance(made, Generated):
+                return None
+            return yields_count(made, lambda inner, f: _length(evaluator, inner, f, fetching))
         case _:
             return None
 
@@ -279,6 +285,10 @@ def _part(evaluator: Evaluator, training: Training) -> Value | None:
     for loop in training.inner[:1]:
         frame = evaluator.frame(loop.scope)
         nodes = ast.walk(loop.node.iter) if not isinstance(loop.node, ast.While) else ()
+        made = None if isinstance(loop.node, ast.While) else evaluator.value(loop.node.iter, frame)
+        part = sliced_part(evaluator, made) if isinstance(made, Generated) else None
+        if part is not None:
+            return part
         for node in nodes:
             match node:
                 case ast.Call(func=ast.Attribute(attr="split"), args=[*_, size]):
