@@ -14,7 +14,7 @@ _ABSENT = {"clip": "none", "precision": "fp32", "parameters": "fp32", "accumulat
 _WORDS = {
     "clip": re.compile("clip|norm"),
     "precision": re.compile(r"autocast|amp|precision|fp16|bf16|float16|half|dtype|with\b|ctx"),
-    "parameters": re.compile(r"model|net\b|float16|bf16|fp16|half|dtype|\.to\(|precision"),
+    "parameters": re.compile(r"(model|net)\s*=|float16|bf16|fp16|half\b|dtype|\.to\(|precision"),
     "accumulation": re.compile(r"accum|micro|for\b|while\b|%|step"),
 }
 
@@ -23,17 +23,15 @@ def doubted(
     project: Project, library: LibraryJob | None, name: str, value: Value, *, has_loop: bool = True
 ) -> Value:
     """The value, or why what was merely not found may be there all the same."""
-    if name not in _ABSENT or not isinstance(value, Known) or value.origins:
+    if name not in _ABSENT or not isinstance(value, Known):
+        return value
+    if value.origins or value.place is not None:
         return value
     if value.value != _ABSENT[name] or isinstance(value.value, bool):
         return value
     if library is not None and library.unseen is not None:
         return library.unseen
-    if not has_loop and name == "parameters" and value.place is None:
+    if not has_loop and name == "parameters":
         return Unknown("no training loop was found")
-    half_typed = any(
-        _WORDS[name].search(source.line(line))
-        for source in project.files.values()
-        for line in source.broken
-    )
+    half_typed = any(_WORDS[name].search(source.lost) for source in project.files.values())
     return Unknown("a line that may set it is half typed") if half_typed else value

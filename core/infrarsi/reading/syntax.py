@@ -23,8 +23,8 @@ _MAX_DROPPED = 6
 class SourceFile:
     """One file's text and tree.
 
-    `broken` are the 1-based lines that had to be dropped; `nodes` are those of the whole tree,
-    outer ones first.
+    `broken` are the 1-based lines that had to be dropped, `lost` the text of all that is missing
+    in the tree; `nodes` are those of the whole tree, outer ones first.
     """
 
     def __init__(self, file: str, text: str) -> None:
@@ -40,6 +40,7 @@ class SourceFile:
                 self.nodes.append(child)
         ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
         self._starts = [0, *ends]
+        self.lost = self._lost() if self.broken else ""
 
     def place(self, node: ast.AST, last: ast.AST | None = None) -> Place:
         """The span of a node, or from `node` to the end of `last`."""
@@ -78,6 +79,15 @@ class SourceFile:
             if isinstance(candidate, ast.stmt):
                 return candidate
         raise LookupError("a module is no statement")
+
+    def _lost(self) -> str:
+        """The broken lines, and those no statement of the tree stands on."""
+        held: set[int] = set()
+        for node in self.tree.body:
+            held.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        numbers = range(1, len(self._starts) + 1)
+        missing = [n for n in numbers if n in self.broken or n not in held]
+        return "\n".join(self.line(n) for n in missing)
 
     def _column(self, line: int, n_bytes: int) -> int:
         head = self.line(line)
@@ -124,6 +134,7 @@ def _by_dropping(lines: list[str], line: int) -> tuple[ast.Module, tuple[int, ..
     """Drop the lines complained about, one after the other, while that is few lines."""
     tried: dict[int, Iterator[str]] = {}
     for _ in range(3 * _MAX_DROPPED):
+        line = _culprit(lines, line)
         if not 0 < line <= len(lines) or not lines[line - 1].strip():
             return None
         if line not in tried:
@@ -134,6 +145,12 @@ def _by_dropping(lines: list[str], line: int) -> tuple[ast.Module, tuple[int, ..
             return tree, tuple(sorted(tried))
         line = tree
     return None
+
+
+def _culprit(lines: list[str], line: int) -> int:
+    """The line before, where that one breaks off at a sign: the next is then complained about."""
+    before = lines[line - 2].rstrip() if 1 < line <= len(lines) else ""
+    return line - 1 if before.endswith(("=", "+", "-", "*", "/", ".", "%")) else line
 
 
 def _by_error_nodes(lines: list[str]) -> tuple[ast.Module, tuple[int, ...]] | None:
