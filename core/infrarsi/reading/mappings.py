@@ -5,6 +5,7 @@ Wrappers that only give access by attribute (`SimpleNamespace(**cfg)`, `Box(cfg)
 """
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -208,6 +209,7 @@ def put_by_constructor(
     return found
 
 
+@functools.lru_cache(maxsize=2048)
 def gives_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """The parameter of a recursive function that only wraps mappings for access by attribute."""
     arguments = [*function.args.posonlyargs, *function.args.args]

@@ -16,6 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.contract.violation import Violation
 from infrarsi.errors import LaunchRefused, UsageError
 from infrarsi.launch import Launch, parse_launch
+from infrarsi.place import Place
 from infrarsi.reading import bare_job, default_job, propose_contract, read
 from infrarsi_server.operations.launches import file_launch, find_launch, launch_file
 from infrarsi_server.operations.lock import hash_locked_files, read_contract
@@ -148,12 +149,23 @@ def _after_launch(
     try:
         launch = asked or _own_launch(after, lock)
     except LaunchRefused as error:
-        return None, violation(error.code, error.what), None
+        return None, violation(error.code, error.what, place=_file_place(after, error)), None
     except UsageError as error:
+        inner = error.__context__
+        if isinstance(inner, LaunchRefused):
+            return None, violation(inner.code, inner.what), None
         return None, None, f"After's launch line is not understood. {error}"
     if after.text(launch.script) is None:
         return None, None, f"The script {launch.script} that after launches is not there."
     return launch, None, None
+
+
+def _file_place(after: FolderSources, error: LaunchRefused) -> Place | None:
+    """The launch file, where the error is about it."""
+    name = launch_file(after)
+    if name is None or not error.what.startswith(f"{name}: "):
+        return None
+    return Place(file=name, line=1, end_line=1, end_column=1)
 
 
 def _own_launch(after: FolderSources, lock: Lock) -> Launch:

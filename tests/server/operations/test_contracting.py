@@ -70,9 +70,17 @@ def test_an_after_that_would_disturb_the_measurement_is_rejected(
     report = refused_report(found)
     assert report is not None
     assert (report.verdict, [v.code for v in report.violations]) == ("rejected", [code])
+    assert report.violations[0].file == "launch.sh"
     checked = check_sides(found)
     assert code in [v.code for v in checked.violations]
     assert checked.n_errors >= 1
+
+
+def test_a_job_of_after_that_hides_from_the_measurement_is_rejected_too(tmp_path: Path) -> None:
+    job = '[job.main]\nlaunch = "python -I train.py"\npython = "python"\neditable = ["train.py"]\n'
+    found = sides(tmp_path, infrarsi__toml=job)
+    assert found.refused is not None
+    assert found.refused.code == "S406"
 
 
 def test_an_after_whose_launch_is_not_understood_is_inconclusive(tmp_path: Path) -> None:
