@@ -11,6 +11,7 @@ import pytest
 from infrarsi.contract import Fact
 from infrarsi.launch import parse_launch
 from infrarsi.reading import MappingSources, Reading, read
+from infrarsi.reading.shell import read_launch_file
 
 TRAINERS = Path(__file__).parents[2] / "fixtures" / "trainers16"
 NAMES = ("micro_batch", "accumulation", "world_size", "global_batch", "seq_len")
@@ -477,6 +478,33 @@ def test_accelerate_takes_its_accumulation_from_several_places(
 ):
     reading = _read("accelerate_context", launch, train=(old, new))
     assert _values(reading, "micro_batch", "accumulation", "global_batch") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "launch", "expected"),
+    [
+        (
+            "accelerate_modulo",
+            "accelerate launch --num_processes 4 train.py",
+            (8, 4, 4, 128, 128, "fp32", 1.0),
+        ),
+        (
+            "deepspeed_json",
+            "deepspeed --num_gpus 3 train.py",
+            (4, 4, 3, 48, 128, "fp16", 0.7),
+        ),
+    ],
+)
+def test_other_launchers_set_the_processes(name: str, launch: str, expected: tuple[object, ...]):
+    assert _values(_read(name, launch), *COLUMNS) == expected
+
+
+def test_flags_of_a_launch_file_are_read():
+    texts = texts_of("megatron_shell")
+    launch = read_launch_file("launch.sh", texts["launch.sh"])
+    reading = read(MappingSources(texts), launch)
+    assert _values(reading, *COLUMNS) == (4, 8, 8, 128, 1024, "bf16", 1.0)
+    assert _values(reading, "lr", "weight_decay", "betas") == (6e-5, 0.1, "(0.9, 0.95)")
 
 
 @pytest.mark.parametrize(
