@@ -84,6 +84,7 @@ class _Reader:
             before = self.at
             value = self.value(depth + 1)
             if value is None:
+                fields[key] = Leaf(None, before, before, plain=False)
                 self.at = before
                 self._resume()
             else:

@@ -45,8 +45,20 @@ class _Reader:
                 self.at = start
                 if self.text[start] == "[":
                     self.table = ("",)
+                else:
+                    self._lost(start)
             end = self.text.find("\n", self.at)
             self.at = len(self.text) if end < 0 else end + 1
+
+    def _lost(self, start: int) -> None:
+        """Keep the name whose value cannot be read."""
+        try:
+            keys = self._keys()
+        except _Broken:
+            return
+        if self.text.startswith("=", self.at):
+            nest(self.root, (*self.table, *keys), Leaf(None, self.at, self.at, plain=False))
+        self.at = start
 
     def _header(self) -> None:
         is_list = self.text.startswith("[[", self.at)

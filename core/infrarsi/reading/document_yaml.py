@@ -26,7 +26,7 @@ def parse_yaml(text: str) -> tuple[Node, tuple[int, ...]]:
     for number in _suspects(clean, whole):
         mended = _composed(_without(clean, number))
         if not isinstance(mended, yaml.YAMLError):
-            return mended, (number,)
+            return _without_line(mended, clean, number), (number,)
     return _by_line(clean)
 
 
@@ -130,6 +130,9 @@ def _without(text: str, number: int) -> str:
     end = starts[number] if number < len(starts) else len(text)
     line = text[start:end]
     blank = re.sub(r"[^\r\n]", " ", line)
+    key = _LINE.match(line)
+    if key is not None:
+        return text[: start + key.end()] + blank[key.end() :] + text[end:]
     below = next((other for _, other in _lines(text[end:])), "")
     indent = len(line) - len(line.lstrip(" "))
     if len(below) - len(below.lstrip(" ")) > indent and len(line.strip()) > 1:
@@ -151,6 +154,8 @@ def _by_line(text: str) -> tuple[Node, tuple[int, ...]]:
         fields, key = open_tables[-1][1], match["key"].strip("\"'") if match else ""
         if value is None:
             broken.append(line_of(text, start))
+            if match is not None:
+                fields[key] = Leaf(None, start, start, plain=False)
             if len(open_tables) < _MAX_DEPTH:
                 open_tables.append((indent, {}))
         elif isinstance(value, Table) and not value.fields and len(open_tables) < _MAX_DEPTH:
@@ -177,6 +182,19 @@ def _line_value(text: str, offset: int) -> Node | None:
         return Table({})
     value = _composed(text)
     return None if isinstance(value, yaml.YAMLError) else _moved(value, offset)
+
+
+def _without_line(node: Node, text: str, number: int) -> Node:
+    """The tree with the empty value of a blanked line marked as not read."""
+    match node:
+        case Leaf(value=None, start=start, end=end) if line_of(text, start) == number:
+            return Leaf(None, start, end, plain=False)
+        case Leaf():
+            return node
+        case Items(nodes=nodes):
+            return Items(tuple(_without_line(inner, text, number) for inner in nodes))
+        case Table(fields=fields):
+            return Table({k: _without_line(inner, text, number) for k, inner in fields.items()})
 
 
 def _moved(node: Node, by: int) -> Node:

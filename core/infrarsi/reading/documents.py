@@ -16,7 +16,7 @@ from infrarsi.place import Place
 
 Format = Literal["yaml", "toml", "json"]
 _ENDINGS: dict[str, Format] = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
-_MAX_LENGTH = 300_000
+_MAX_LENGTH = 60_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,18 +102,21 @@ def format_of(path: str) -> Format | None:
 
 @functools.lru_cache(maxsize=64)
 def parse_document(file: str, text: str, form: Format) -> Document:
-    """Read a configuration file; what cannot be read is left out."""
+    """Read a configuration file; a value that cannot be read is no plain one.
+
+    Very long files are data, not configuration, and are not read.
+    """
     from infrarsi.reading.document_json import parse_json
     from infrarsi.reading.document_toml import parse_toml
     from infrarsi.reading.document_yaml import parse_yaml
 
     if len(text) > _MAX_LENGTH:
-        return Document(file, text, form, Table({}))
+        return Document(file, text, form, Leaf(None, 0, 0, plain=False))
     parsers = {"yaml": parse_yaml, "toml": parse_toml, "json": parse_json}
     try:
         root, broken = parsers[form](text)
     except RecursionError:
-        root, broken = Table({}), (1,)
+        root, broken = Leaf(None, 0, 0, plain=False), (1,)
     return Document(file, text, form, root, broken)
 
 

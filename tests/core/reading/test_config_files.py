@@ -287,6 +287,11 @@ def test_dotted_overrides_written_by_hand_win_over_the_file():
     assert values(reading(text, "python train.py train.micro_batch=8")) == (8, 2, 1e-3, 100)
 
 
+LOADERS = {
+    "conf/c.yaml": 'import yaml\ncfg = yaml.safe_load(open("conf/c.yaml"))',
+    "conf/c.toml": 'import tomllib\ncfg = tomllib.load(open("conf/c.toml", "rb"))',
+    "conf/c.json": 'import json\ncfg = json.load(open("conf/c.json"))',
+}
 HALF_TYPED = [
     ("conf/c.yaml", YAML, "  lr: 1.0e-3", "  lr: [1.0e-3"),
     ("conf/c.yaml", YAML, "  lr: 1.0e-3", '  lr: "1.0e-3'),
@@ -306,14 +311,21 @@ HALF_TYPED = [
 @pytest.mark.parametrize(("file", "text", "old", "new"), HALF_TYPED)
 def test_a_half_typed_line_costs_only_its_own_value(file: str, text: str, old: str, new: str):
     assert text.count(old) == 1
-    loaders = {
-        "conf/c.yaml": 'import yaml\ncfg = yaml.safe_load(open("conf/c.yaml"))',
-        "conf/c.toml": 'import tomllib\ncfg = tomllib.load(open("conf/c.toml", "rb"))',
-        "conf/c.json": 'import json\ncfg = json.load(open("conf/c.json"))',
-    }
     broken = text.replace(old, new)
-    found = reading(script(loaders[file], KEYS, "main(cfg)"), **{file: broken})
+    found = reading(script(LOADERS[file], KEYS, "main(cfg)"), **{file: broken})
     *others, lr, steps = values(found)
     assert (others, lr) == ([4, 2], None)
     assert steps == 100 or ('"lr' in new and ":" not in new)
     assert {p.place.file for p in found.problems if p.place} == {file}
+
+
+@pytest.mark.parametrize(("file", "text", "old", "new"), HALF_TYPED)
+def test_a_half_typed_value_takes_no_default(file: str, text: str, old: str, new: str):
+    if ":" not in new and "=" not in new:
+        return
+    loop = KEYS.replace('cfg["train"]["lr"]', 'cfg["train"].get("lr", 9.0)')
+    broken = text.replace(old, new)
+    found = reading(script(LOADERS[file], loop, "main(cfg)"), **{file: broken})
+    lr = found.fact("lr")
+    assert lr is not None
+    assert lr.value is None
