@@ -1,5 +1,6 @@
 """How public trainers spell the contract's words. Used where control flow does not tell."""
 
+import functools
 import re
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -109,6 +110,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Spellings by canonical name, the surest first, in lower case with underscores."""
 
 
+@functools.lru_cache(maxsize=8192)
 def normalise(name: str) -> str:
     """`--Micro-Batch` and `MICRO_BATCH` alike as `micro_batch`; of a dotted name the last part."""
     last = name.rpartition(".")[2].lstrip("-").replace("-", "_")

@@ -24,14 +24,7 @@ def additions(project: Project, scope: Scope, name: str) -> Iterator[tuple[ast.A
                     yield event.node, element
                 case _:
                     yield event.node, event.value
-    for method in ("append", "extend", "insert"):
-        for site in project.calls_by_name.get(method, []):
-            match site.call:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=held)), args=[*_, element]):
-                    if held == name and site.scope is scope:
-                        yield site.call, element
-                case _:
-                    pass
+    yield from project.additions.get((scope, name), ())
 
 
 def grown_length(evaluator: Evaluator, name: str, frame: Frame) -> Value | None:

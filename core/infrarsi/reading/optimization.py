@@ -46,6 +46,8 @@ def find_optimizers(evaluator: Evaluator, training: Training | None) -> tuple[Ma
                 return (value,)
     made: list[Made] = []
     for site in evaluator.project.calls:
+        if not site.name[:1].isupper():
+            continue
         callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
         if isinstance(callee, Symbol) and _is_optimizer(callee.name):
             made.append(Made(callee.name, site.call, evaluator.frame(site.scope)))

@@ -4,6 +4,7 @@ import ast
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from infrarsi.launch import Launch
 from infrarsi.reading.configurator import apply_configurator
@@ -59,6 +60,19 @@ class Project:
         self.calls_by_name: dict[str, list[CallSite]] = {}
         for site in self.calls:
             self.calls_by_name.setdefault(site.name, []).append(site)
+
+    @cached_property
+    def additions(self) -> dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]]:
+        """Calls that add to a list by its name (`batches.append(x)`), with what they add."""
+        found: dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]] = {}
+        for method in ("append", "extend", "insert"):
+            for site in self.calls_by_name.get(method, []):
+                match site.call:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id=held)), args=[*_, element]):
+                        found.setdefault((site.scope, held), []).append((site.call, element))
+                    case _:
+                        pass
+        return found
 
     @property
     def half_typed(self) -> bool:
