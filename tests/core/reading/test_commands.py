@@ -254,3 +254,35 @@ main(OmegaConf.merge(base, OmegaConf.load("c.yaml"), OmegaConf.from_cli()))
 """
     files = {"c.yaml": "train:\n  accum: 3\n  lr: 2e-1\n"}
     assert values(reading(text, "train.rows=8", files)) == (8, 3, 0.2, 7)
+
+
+LIBRARY = """
+import os, sys
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+parser = HfArgumentParser(TrainingArguments)
+if sys.argv[-1].endswith(".json"):
+    (training,) = parser.parse_json_file(os.path.abspath(sys.argv[1]))
+else:
+    training = parser.parse_args_into_dataclasses()[0]
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model=model, args=training, train_dataset=None).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("args", "carrier"),
+    [
+        (
+            "--per_device_train_batch_size 4 --gradient_accumulation_steps=2"
+            " --learning_rate 1e-4 --max_steps 50",
+            "argument",
+        ),
+        ("a.json", "json"),
+    ],
+)
+def test_a_librarys_arguments_are_read_from_flags_or_a_file(args: str, carrier: str):
+    settings = '"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2'
+    files = {"a.json": f'{{{settings}, "learning_rate": 1e-4, "max_steps": 50}}\n'}
+    found = reading(LIBRARY, args, files)
+    assert values(found) == (4, 2, 1e-4, 50)
+    assert found.bindings["micro_batch"].carrier == carrier
