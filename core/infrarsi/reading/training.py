@@ -5,6 +5,7 @@ of the workspace, is the step's region; code under `no_grad` is left out of it.
 """
 
 import ast
+import math
 from dataclasses import dataclass
 
 from infrarsi.reading.cadence import Condition, conditions_between, is_last_pass
@@ -12,7 +13,7 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Scope, dotted, guards_around
-from infrarsi.reading.values import FunctionValue, Instance, Made, Value
+from infrarsi.reading.values import FunctionValue, Instance, Known, Made, Value
 
 LoopNode = ast.For | ast.AsyncFor | ast.While
 _MAX_HOPS = 4
@@ -50,20 +51,34 @@ class Training:
 
 
 def find_training(evaluator: Evaluator) -> Training | None:
-    """The first backward call with an optimizer step around it, else the first backward call."""
+    """The backward call with an optimizer step around it, else the first backward call.
+
+    Where several loops train (a warm-up before the training), the longest is meant, by what its
+    bound says; the first of those whose bound says nothing.
+    """
     backwards = [site for site in evaluator.project.calls if _is_backward(site)]
     steps = [
         site
         for site in evaluator.project.calls_by_name.get("step", [])
         if _steps_optimizer(evaluator, site)
     ]
-    best: Training | None = None
-    for site in backwards:
-        training = _around(evaluator, site, steps)
-        if training.update is not None:
-            return training
-        best = best or training
-    return best
+    found = [_around(evaluator, site, steps) for site in backwards]
+    updating = [training for training in found if training.update is not None]
+    if updating:
+        return max(updating, key=lambda training: _n_passes(evaluator, training.update))
+    return next(iter(found), None)
+
+
+def _n_passes(evaluator: Evaluator, loop: Loop | None) -> float:
+    """The number of passes of a counting loop, without a limit where it is not known."""
+    match loop.node if loop is not None else None:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[*_, last] as bounds)):
+            bound = last if len(bounds) < 3 else bounds[1]
+            value = evaluator.value(bound, evaluator.frame(loop.scope)) if loop else None
+            number = value.value if isinstance(value, Known) else None
+            return number if isinstance(number, int | float) else math.inf
+        case _:
+            return math.inf
 
 
 def is_module_class(evaluator: Evaluator, value: Value) -> bool:

@@ -8,6 +8,7 @@ from infrarsi.reading.scopes import Function, Scope, dotted
 from infrarsi.rules.remembered import remembered
 
 Region = tuple[Scope, ast.AST]
+_FETCHING = {"__getitem__", "__getitems__", "__next__", "__iter__", "get_batch", "next_batch"}
 
 
 @remembered
@@ -29,6 +30,23 @@ def forward_regions(program: Program) -> tuple[Region, ...]:
 
 
 @remembered
+def fetch_scopes(program: Program) -> tuple[Scope, ...]:
+    """The functions rows come through: those that are entered, and those named for it."""
+    if not program.is_followed:
+        return ()
+    entered = program.work.fetching.scopes
+    named = [
+        scope
+        for scope in program.project.scopes.values()
+        if isinstance(scope.node, Function)
+        and (scope.name in _FETCHING or "collate" in scope.name.lower())
+        and scope not in entered
+    ]
+    modules = {scope for scope, _ in module_regions(program)}
+    return tuple(scope for scope in (*entered, *named) if scope not in modules)
+
+
+@remembered
 def module_regions(program: Program) -> tuple[Region, ...]:
     """All methods of torch modules."""
     return tuple((scope, scope.node) for scope in program.module_scopes())
@@ -41,7 +59,9 @@ def data_regions(program: Program) -> tuple[Region, ...]:
         return ()
     busy = {scope.source.file for scope, _ in (*step_regions(program)[:1],)}
     busy |= {scope.source.file for scope in program.module_scopes()}
-    fetching = program.work.fetching.scopes
+    fetching = fetch_scopes(program)
+    holders = {scope.parent for scope in fetching if scope.name in _FETCHING and scope.parent}
+    holders = {scope for scope in holders if isinstance(scope.node, ast.ClassDef)}
     files = {scope.source.file for scope in fetching} - busy
     files |= {file for file in program.project.files if _is_of_data(file)} - busy
     modules = [program.project.modules[file] for file in sorted(files)]
@@ -50,7 +70,11 @@ def data_regions(program: Program) -> tuple[Region, ...]:
         scope
         for scope in program.project.scopes.values()
         if scope.source.file not in files
-        and (scope in fetching or (scope.name in names and isinstance(scope.node, Function)))
+        and (
+            scope in fetching
+            or scope in holders
+            or (scope.name in names and isinstance(scope.node, Function))
+        )
     ]
     return tuple((scope, scope.node) for scope in (*modules, *own))
 

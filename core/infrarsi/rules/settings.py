@@ -185,7 +185,7 @@ def _of_call(program: Program, call: ast.Call, scope: Scope) -> Iterator[Setting
     owner = ast.unparse(call.func).rpartition(".")[2]
     frame = program.evaluator.frame(scope)
     for keyword in call.keywords:
-        if keyword.arg is not None and _plain(keyword.value):
+        if keyword.arg is not None:
             value = program.evaluator.value(keyword.value, frame)
             yield from _setting(f"{owner}.{keyword.arg}", value, scope.source.place(keyword.value))
 

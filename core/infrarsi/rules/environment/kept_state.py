@@ -59,6 +59,8 @@ def find(change: Change) -> Iterator[Violation]:
     read_names = {name for call in reads for name in _names(call)}
     for call in writes:
         both = bool(_names(call) & read_names)
+        if call.name == "open" and not both and not _opens(call, "b"):
+            continue
         severity: Severity = "error" if both else "warning"
         what = "is written and read back" if both else "is newly written"
         yield _found(f"What `{call.signature[:60]}` keeps {what}", call, severity)

@@ -35,12 +35,24 @@ def depends_on_step(program: Program, node: ast.AST, but: frozenset[str] = froze
 
 def _loop_names(loop: ast.AST) -> set[str]:
     match loop:
-        case ast.For(target=ast.Name(id=name)):
+        case ast.For(target=ast.Name(id=name), iter=source) if _counts(source):
             return {name}
-        case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_])):
+        case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=source) if _counts(
+            source
+        ):
             return {name}
         case _:
             return set()
+
+
+def _counts(source: ast.expr) -> bool:
+    """Whether a loop runs over numbers: `range(n)`, `enumerate(rows)`, `tqdm(range(n))`."""
+    match source:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args):
+            is_counter = name in {"range", "enumerate", "count", "trange"}
+            return is_counter or any(_counts(argument) for argument in args[:1])
+        case _:
+            return False
 
 
 def _counted(scope: Scope, loop: ast.AST) -> set[str]:

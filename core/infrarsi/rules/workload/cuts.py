@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import dotted
 from infrarsi.rules.fragments import Fragment, fresh, pieces
-from infrarsi.rules.regions import Region, data_regions, fetched_names, step_regions
+from infrarsi.rules.regions import Region, data_regions, fetch_scopes, fetched_names, step_regions
 from infrarsi.rules.remembered import remembered
 
 _PARTS = {"chunk", "split", "tensor_split"}
@@ -39,7 +39,31 @@ def new_cuts(now: Program, was: Program) -> tuple[Cut, ...]:
     """The cuts of rows that `was` has not."""
     after = _pieces(now)
     rest = {_root(piece.node) for piece in after if not _is_head(piece.node)}
-    return tuple(_cut(piece, rest) for piece in fresh(after, _pieces(was)))
+    whole = _shared_out(after)
+    return tuple(
+        _cut(piece, rest)
+        for piece in fresh(after, _pieces(was))
+        if not whole & set(_ends(piece.node))
+    )
+
+
+def _shared_out(found: list[Fragment]) -> set[tuple[str, str]]:
+    """Where rows are parted and both parts are used: `x[:half]` and `x[half:]`."""
+    ends = {end for piece in found for end in _ends(piece.node)}
+    return {
+        end
+        for end in ends
+        if (end[0], end[1].replace("up to", "from")) in ends
+        and (end[0], end[1].replace("from", "up to")) in ends
+    }
+
+
+def _ends(node: ast.AST) -> Iterator[tuple[str, str]]:
+    for cut in (inner for inner in ast.walk(node) if isinstance(inner, ast.Slice)):
+        if cut.upper is not None and cut.lower is None and cut.step is None:
+            yield _root(node), f"up to {ast.unparse(cut.upper)}"
+        elif cut.lower is not None and cut.upper is None and cut.step is None:
+            yield _root(node), f"from {ast.unparse(cut.lower)}"
 
 
 def partial_axis(node: ast.AST) -> int | None:
@@ -60,7 +84,7 @@ def partial_axis(node: ast.AST) -> int | None:
 @remembered
 def _pieces(program: Program) -> list[Fragment]:
     rows = _row_names(program)
-    fetching = set(program.work.fetching.scopes)
+    fetching = set(fetch_scopes(program))
     regions: list[Region] = [*step_regions(program)]
     regions += [(scope, node) for scope, node in data_regions(program) if scope in fetching]
     regions += [(scope, scope.node) for scope in fetching]

@@ -16,12 +16,15 @@ from infrarsi.contract import Fact, Fix, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.values import Known, Value
 from infrarsi.rules.change import Change
+from infrarsi.rules.difference import altered
 from infrarsi.rules.settings import ChangedSetting, changed_settings, settings
 from infrarsi.rules.workload.counters import depends_on_step
 from infrarsi.rules.workload.cuts import new_cuts
 
 CODE = "W101"
+_LOADERS = ("DataLoader", "StatefulDataLoader")
 _FACTORS = ("micro_batch", "accumulation", "world_size")
 _WORDS = {
     "micro_batch": "micro-batch",
@@ -68,6 +71,8 @@ def _named(change: Change, now: Program, was: Program) -> Iterator[Violation]:
         for several in settings(now).values()
         for setting in several
     ) and not any(rank_alias("global_batch", entry.name) is not None for entry in entries)
+    if not any(rank_alias("micro_batch", entry.name) is not None for entry in entries):
+        yield from _loaded(now, was, product)
     if not entries or derived or abs(product - 1.0) < 1e-9:
         return
     changes = ", ".join(f"{e.now.path} {e.now.value} instead of {e.was.value}" for e in entries)
@@ -79,6 +84,27 @@ def _named(change: Change, now: Program, was: Program) -> Iterator[Violation]:
         place=entries[0].now.place,
         contract_place=entries[0].was.place,
     )
+
+
+def _loaded(now: Program, was: Program, ratio: float) -> Iterator[Violation]:
+    """Loaders that give another number of rows at once, which no other factor makes up for."""
+    for pair in altered(now.named(*_LOADERS), was.named(*_LOADERS)):
+        rows, held = pair.now.argument("batch_size", 1), pair.was.argument("batch_size", 1)
+        n_now, n_was = _rows(rows), _rows(held)
+        if n_now and n_was and abs(ratio * n_now / n_was - 1.0) > 1e-9 and n_now != n_was:
+            yield violation(
+                CODE,
+                f"The loader gives {n_now} rows at once instead of {n_was}; the contract holds the "
+                "rows per step.",
+                severity="warning",
+                place=pair.now.place,
+                contract_place=pair.was.place,
+            )
+
+
+def _rows(value: Value | None) -> int | None:
+    number = value.value if isinstance(value, Known) else None
+    return number if type(number) is int else None
 
 
 def _is_factor(entry: ChangedSetting) -> bool:

@@ -9,7 +9,7 @@ Mend it by restoring the number. To train another model on purpose, lock a new c
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from infrarsi.contract import Fix, Severity, Violation
 from infrarsi.contract.catalogue import violation
@@ -40,11 +40,16 @@ def find(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    sized = [entry for entry in changed_settings(now, was) if shapes_model(entry)]
+    sized = _once(entry for entry in changed_settings(now, was) if shapes_model(entry))
     for entry in sized:
         yield _resized(change, entry)
     if not sized:
         yield from _rebuilt(now, was)
+
+
+def _once(entries: Iterable[ChangedSetting]) -> list[ChangedSetting]:
+    """One entry a name and value: a constant that is handed on is one change."""
+    return list({(entry.name, entry.now.value): entry for entry in reversed([*entries])}.values())
 
 
 def shapes_model(entry: ChangedSetting) -> bool:
@@ -109,13 +114,16 @@ def _rebuilt(now: Program, was: Program) -> Iterator[Violation]:
 
 
 def _layers(program: Program) -> Iterator[tuple[str, Call]]:
-    """Layers by the class and name they are kept under."""
+    """Layers by the class and name they are kept under, numbered within one statement."""
+    n_met: dict[str, int] = {}
     for call in program.called(_LAYERS):
-        if call.callee.startswith("torch.nn"):
-            parent = call.site.scope.source.parents.get(call.site.call)
-            if isinstance(parent, ast.Assign) and call.site.scope.parent is not None:
-                owner = call.site.scope.parent.name
-                yield f"{owner}.{ast.unparse(parent.targets[0]).removeprefix('self.')}", call
+        statement = call.site.scope.source.statement(call.site.call)
+        owner = call.site.scope.parent
+        if isinstance(statement, ast.Assign) and owner is not None:
+            name = ast.unparse(statement.targets[0]).removeprefix("self.")
+            path = f"{owner.name}.{name}"
+            n_met[path] = n_met.get(path, -1) + 1
+            yield f"{path}[{n_met[path]}]" if n_met[path] else path, call
 
 
 def _sizes(call: Call) -> list[int | None]:

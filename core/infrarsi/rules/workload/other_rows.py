@@ -19,7 +19,7 @@ from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, altered
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, pieces
-from infrarsi.rules.regions import calls_in, data_regions, step_regions
+from infrarsi.rules.regions import calls_in, data_regions, fetch_scopes, step_regions
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import ChangedSetting, Setting, changed_settings
 from infrarsi.rules.workload.cuts import partial_axis
@@ -28,7 +28,14 @@ CODE = "W108"
 _DRAWS = {
     *("randint", "randperm", "randrange", "choice", "choices", "sample", "permutation"),
     *("multinomial", "integers", "random_split", "RandomSampler", "SequentialSampler"),
-    *("DistributedSampler", "WeightedRandomSampler", "SubsetRandomSampler", "Subset", "shuffle"),
+    *(
+        "DistributedSampler",
+        "WeightedRandomSampler",
+        "set_epoch",
+        "SubsetRandomSampler",
+        "Subset",
+        "shuffle",
+    ),
 }
 _INNER = {name for name in _DRAWS if not name.endswith("Sampler") and name not in {"Subset"}}
 _ORDERS = {"sorted", "sort", "argsort", "filter", "nlargest", "nsmallest", "topk", "argmin"}
@@ -49,6 +56,7 @@ def find(change: Change) -> Iterator[Violation]:
     yield from _draws(now, was)
     yield from _choices(now, was)
     yield from _paths(now, was)
+    yield from _splits(now, was)
 
 
 def _sizes_data(entry: ChangedSetting, now: Program) -> bool:
@@ -165,7 +173,7 @@ def _conditions(program: Program) -> list[Fragment]:
 
 @remembered
 def _parts(program: Program) -> list[Fragment]:
-    fetching = set(program.work.fetching.scopes)
+    fetching = set(fetch_scopes(program))
     return [
         piece
         for piece in pieces(program, data_regions(program), _takes_part, ast.Subscript)
@@ -177,15 +185,51 @@ def _takes_part(node: ast.AST) -> bool:
     return partial_axis(node) is not None
 
 
+def _splits(now: Program, was: Program) -> Iterator[Violation]:
+    """Fetches that ask for another split, and data sets that say another length."""
+    known = {text for piece in _asked(was) for text in _texts(piece)}
+    for piece in _asked(now):
+        if _texts(piece) - known and known:
+            yield _piece_found(f"Rows are fetched by `{piece.text[:60]}`", piece)
+    for piece in fresh(_lengths(now), _lengths(was)):
+        yield _piece_found(f"A data set says its length is `{piece.text[:60]}`", piece)
+
+
+def _asked(program: Program) -> list[Fragment]:
+    return [
+        Fragment(program, fetch.scope, fetch.value)
+        for fetch in program.work.flow.fetches
+        if any(isinstance(node, ast.Call) for node in ast.walk(fetch.value))
+    ]
+
+
+def _texts(piece: Fragment) -> set[str]:
+    return {
+        node.value
+        for node in ast.walk(piece.node)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def _lengths(program: Program) -> list[Fragment]:
+    return [
+        Fragment(program, scope, event.value)
+        for scope in program.project.scopes.values()
+        if scope.name == "__len__"
+        for event in scope.returns
+        if event.value is not None
+    ]
+
+
 def _paths(now: Program, was: Program) -> Iterator[Violation]:
     """Rows that come through functions and data sets the baseline has not."""
     yield from _overrides(now, was)
-    before = {_body(was, scope) for scope in was.work.fetching.scopes}
-    after = {_body(now, scope) for scope in now.work.fetching.scopes}
+    before = {_body(was, scope) for scope in fetch_scopes(was)}
+    after = {_body(now, scope) for scope in fetch_scopes(now)}
     if not before - after:
         return
     known = {_owned(scope) for scope in was.project.scopes.values()}
-    for scope in now.work.fetching.scopes:
+    for scope in fetch_scopes(now):
         if scope.name and _owned(scope) not in known and _body(now, scope) not in before:
             yield violation(
                 CODE,
@@ -197,9 +241,9 @@ def _paths(now: Program, was: Program) -> Iterator[Violation]:
 
 def _overrides(now: Program, was: Program) -> Iterator[Violation]:
     """Methods that take the place of one that rows come through."""
-    names = {scope.name for scope in was.work.fetching.scopes if scope.name}
+    names = {scope.name for scope in fetch_scopes(was) if scope.name}
     known = {_owned(scope) for scope in was.project.scopes.values()}
-    known |= {_owned(scope) for scope in now.work.fetching.scopes}
+    known |= {_owned(scope) for scope in fetch_scopes(now)}
     for scope in now.project.scopes.values():
         owner = scope.parent.node if scope.parent is not None else None
         if scope.name in names and isinstance(owner, ast.ClassDef) and _owned(scope) not in known:

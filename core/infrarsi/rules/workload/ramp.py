@@ -15,6 +15,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.regions import fetch_scopes
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import settings
 from infrarsi.rules.workload.counters import depends_on_step
@@ -68,6 +69,14 @@ def _sizes(program: Program) -> list[Fragment]:
         Fragment(program, loop.scope, loop.node.iter)
         for loop in training.inner
         if isinstance(loop.node, ast.For) and depends_on_step(program, loop.node.iter)
+    ]
+    found += [
+        Fragment(program, inner, event.value)
+        for inner in fetch_scopes(program)
+        for name, events in inner.events.items()
+        if any(rank_alias(canonical, name) is not None for canonical in _SIZES)
+        for event in events
+        if event.value is not None and depends_on_step(program, event.value)
     ]
     for fetch in program.work.flow.fetches:
         for call in (n for n in ast.walk(fetch.value) if isinstance(n, ast.Call)):

@@ -16,11 +16,13 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
+from infrarsi.rules.difference import altered, keywords
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import Region, data_regions
 from infrarsi.rules.remembered import remembered
 
 CODE = "W114"
+_LOADERS = ("DataLoader", "StatefulDataLoader")
 _RANK = ("rank", "process_index", "local_process_index", "dp_rank", "shard_id", "worker_id")
 _WORLD = ("world_size", "world", "num_processes", "n_processes", "nprocs", "dp_size", "num_shards")
 
@@ -32,6 +34,17 @@ def find(change: Change) -> Iterator[Violation]:
     now, was = change.sides
     yield from _unranked(now, was)
     yield from _divided(now, was)
+    for pair in altered(now.named(*_LOADERS), was.named(*_LOADERS)):
+        gone = [name for name in ("sampler", "batch_sampler") if name in keywords(pair.was)]
+        if gone and not {"sampler", "batch_sampler"} & set(keywords(pair.now)):
+            yield violation(
+                CODE,
+                f"The loader is no longer given a `{gone[0]}`, and ranks may read the same rows; "
+                "the contract holds each rank's own rows.",
+                severity="warning",
+                place=pair.now.place,
+                contract_place=pair.was.place,
+            )
 
 
 def _unranked(now: Program, was: Program) -> Iterator[Violation]:
@@ -62,7 +75,20 @@ def _ranked(program: Program) -> list[Fragment]:
             if _reads(node, _RANK) and not _is_print(scope.source.ancestors(node)):
                 statement = _expression(scope.source.parents, node)
                 found[statement] = Fragment(program, scope, statement)
+    for file, source in program.project.files.items():
+        for node in source.nodes:
+            if isinstance(node, ast.Assign) and _is_shard(node):
+                scope = program.project.scope_of(file, node)
+                found.setdefault(node.value, Fragment(program, scope, node.value))
     return list(found.values())
+
+
+def _is_shard(node: ast.Assign) -> bool:
+    """Whether what tells a rank's rows apart is set from the rank: `seed_offset = rank`."""
+    names = ast.unparse(node.targets[0]).lower()
+    return any(word in names for word in ("seed", "offset", "shard", "start")) and any(
+        _reads(inner, _RANK) for inner in ast.walk(node.value)
+    )
 
 
 def _regions(program: Program) -> list[Region]:

@@ -19,7 +19,7 @@ from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, fresh, new_conditions
-from infrarsi.rules.regions import calls_in, data_regions, fetched_names, step_regions
+from infrarsi.rules.regions import calls_in, data_regions, fetch_scopes, fetched_names, step_regions
 from infrarsi.rules.remembered import remembered
 
 CODE = "W106"
@@ -107,7 +107,7 @@ def _reseeded(now: Program, was: Program) -> Iterator[Violation]:
 @remembered
 def _seeds(program: Program) -> list[Call]:
     """Seeding within a step or where rows are fetched."""
-    fetching = set(program.work.fetching.scopes)
+    fetching = set(fetch_scopes(program))
     return [
         call
         for call in program.called(_SEEDS)
@@ -131,7 +131,7 @@ def _doubled(now: Program, was: Program) -> Iterator[Violation]:
 def _doublings(program: Program) -> list[Fragment]:
     names = fetched_names(program)
     regions = (*step_regions(program), *data_regions(program))
-    fetching = {scope.name for scope in program.work.fetching.scopes if scope.name}
+    fetching = {scope.name for scope in fetch_scopes(program) if scope.name}
     found: list[Fragment] = []
     for call in calls_in(program, regions):
         node = call.site.call
@@ -164,7 +164,7 @@ def _caches(program: Program) -> list[Fragment]:
     """Caching decorators on what fetches, and loaders that are cycled."""
     found = [
         Fragment(program, scope, decorator)
-        for scope in program.work.fetching.scopes
+        for scope in fetch_scopes(program)
         if isinstance(scope.node, Function) and not isinstance(scope.node, ast.Lambda)
         for decorator in scope.node.decorator_list
         if ast.unparse(decorator).partition("(")[0].rpartition(".")[2] in _CACHES

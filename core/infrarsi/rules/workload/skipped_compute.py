@@ -88,6 +88,8 @@ def _is_harmless(branch: ast.AST, test: Fragment) -> bool:
     """Choices between two ways to compute, tests for nothing to do, checks that raise."""
     text = test.text
     if isinstance(branch, ast.IfExp):
+        if "checkpoint" in ast.unparse(branch):
+            return True
         plain = isinstance(branch.body, ast.Constant) or isinstance(branch.orelse, ast.Constant)
         return plain or not any(mode in text for mode in _MODES)
     if not isinstance(branch, ast.If):

@@ -14,6 +14,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
+from infrarsi.rules.regions import fetch_scopes
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 
@@ -55,8 +56,14 @@ def _made(program: Program) -> list[Fragment]:
     """Constructors among what the step fetches, and what fetching functions return."""
     regions = tuple((fetch.scope, fetch.value) for fetch in program.work.flow.fetches)
     found = pieces(program, regions, _is_maker, ast.Call)
-    for scope in program.work.fetching.scopes:
+    for scope in fetch_scopes(program):
         bodies = [event.value for event in scope.returns if event.value is not None]
+        found += [
+            Fragment(program, scope, part)
+            for body in bodies
+            for part in (body.elts if isinstance(body, ast.Tuple) else [body])
+            if _is_maker(part) and _is_position(Fragment(program, scope, part))
+        ]
         bodies += [
             event.value
             for events in scope.events.values()

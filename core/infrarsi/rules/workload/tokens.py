@@ -17,8 +17,8 @@ from infrarsi.reading.scopes import Function
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added as added_calls
 from infrarsi.rules.difference import altered, callee
-from infrarsi.rules.fragments import call_key
-from infrarsi.rules.regions import calls_in, data_regions, step_regions
+from infrarsi.rules.fragments import Fragment, call_key, fresh, pieces
+from infrarsi.rules.regions import calls_in, data_regions, fetch_scopes, step_regions
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.settings import changed_settings
 
@@ -44,8 +44,34 @@ def find(change: Change) -> Iterator[Violation]:
                 contract_place=entry.was.place,
             )
     yield from _built(now, was)
+    yield from _reduced(now, was)
     for call in added_calls(_maps(now), _maps(was), callee):
         yield _found(f"Token ids may be mapped by `{call.signature[:60]}`", call)
+
+
+def _reduced(now: Program, was: Program) -> Iterator[Violation]:
+    """Remainders newly taken where rows are made."""
+    for piece in fresh(_remainders(now), _remainders(was)):
+        yield violation(
+            CODE,
+            f"Token ids may be mapped by `{piece.text[:60]}`; the contract holds tokenizer and "
+            "vocabulary.",
+            severity="warning",
+            place=piece.place,
+        )
+
+
+@remembered
+def _remainders(program: Program) -> list[Fragment]:
+    def takes(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mod)
+            and not isinstance(node.left, ast.Constant)
+        )
+
+    found = pieces(program, data_regions(program), takes, ast.BinOp)
+    return [piece for piece in found if "len(" not in piece.written]
 
 
 def _built(now: Program, was: Program) -> Iterator[Violation]:
@@ -107,7 +133,7 @@ def _in_module(call: Call) -> bool:
     trains = training.update.scope
     if scope.source is not trains.source or scope is trains:
         return False
-    return isinstance(scope.node, Function) and scope not in call.program.work.fetching.scopes
+    return isinstance(scope.node, Function) and scope not in fetch_scopes(call.program)
 
 
 def _found(what: str, call: Call) -> Violation:

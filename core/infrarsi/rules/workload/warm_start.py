@@ -56,7 +56,8 @@ def find(change: Change) -> Iterator[Violation]:
         if not _loads_file(call):
             yield _found(call, "Parameters are overwritten before or between updates", False)
     for entry in changed_settings(now, was):
-        if entry.words & _NAMES and not entry.words & _NOT_NAMES and entry.now.value:
+        named = bool(entry.words & _NAMES) or entry.name in _NAMES
+        if named and not entry.words & _NOT_NAMES and entry.now.value:
             yield violation(
                 CODE,
                 f"`{entry.now.path}` is {entry.now.value!r} instead of {entry.was.value!r}; the "

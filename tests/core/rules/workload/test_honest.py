@@ -120,6 +120,15 @@ NOTHING = {
             "            out[rows] = expert(x[rows])\n",
         ),
     ),
+    "both halves of the rows": (
+        TRAINER,
+        (
+            "        loss = F.mse_loss(self.model(batch), batch)\n        loss.backward()\n",
+            "        first, second = batch[:4], batch[4:]\n"
+            "        (F.mse_loss(self.model(first), first) / 2).backward()\n"
+            "        (F.mse_loss(self.model(second), second) / 2).backward()\n",
+        ),
+    ),
     "compiled": (CONSTANTS, ("    model = Net()\n", "    model = torch.compile(Net())\n")),
 }
 
@@ -149,6 +158,20 @@ def test_a_restored_snapshot_is_left_to_a_run():
     )
     after, _ = edited(CONSTANTS, ("    model = Net()\n", warm))
     assert {v.severity for v in only("W107", found_in(CONSTANTS, after))} == {"warning"}
+
+
+def test_a_warm_up_before_the_training_is_not_taken_for_it():
+    warm = (
+        "    model(torch.zeros(1, SEQ, dtype=torch.long))\n"
+        "    start = {k: v.clone() for k, v in model.state_dict().items()}\n"
+        "    for _ in range(3):\n        loss = model(train_ids[None, :SEQ]).sum()\n"
+        "        loss.backward()\n        optimizer.step()\n        optimizer.zero_grad()\n"
+        "    model.load_state_dict(start)\n    for step in range(STEPS):\n"
+    )
+    after, _ = edited(CONSTANTS, ("    for step in range(STEPS):\n", warm))
+    found = [v for v in found_in(CONSTANTS, after) if v.code.startswith("W")]
+    assert {v.severity for v in found} == {"warning"}
+    assert "W109" not in {v.code for v in found}
 
 
 def test_numbers_in_configuration_files_are_compared():
