@@ -15,7 +15,7 @@ from infrarsi.reading.objects import is_method, is_wrapper
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Event, Function, Guard, Scope, guards_around
 from infrarsi.reading.training import is_module_class
-from infrarsi.reading.values import FunctionValue, Instance, Known, Made, Symbol, Value
+from infrarsi.reading.values import ClassValue, FunctionValue, Instance, Known, Made, Symbol, Value
 
 _MAX_WRITTEN = 3000
 _MAX_DEPTH = 8
@@ -171,6 +171,8 @@ class Writer:
     def _call(self, node: ast.Call, scope: Scope, given: Bindings) -> ast.expr:
         site = CallSite(node, scope)
         value = self.evaluator.value(node.func, self.evaluator.frame(scope))
+        if isinstance(value, ClassValue):
+            return self._called(_name(value.scope.name), node, scope, given)
         if node in self._forwards or calls_model(self.evaluator, site):
             return self._forward(site, value, given)
         if self._runs_module(site, value):

@@ -72,6 +72,8 @@ def _activations(now: Program, was: Program) -> Iterator[Violation]:
     gained = [kind for kind in fresh if len(fresh[kind]) > len(gone.get(kind, []))]
     names = Counter(call.name for call in now.calls if call.in_model)
     names.subtract(Counter(call.name for call in was.calls if call.in_model))
+    if names["erf"] < 0 and not gained:
+        lost.append("GELU")
     for kind in lost:
         if gained:
             what = f"The activation is {gained[0]} instead of {kind}"

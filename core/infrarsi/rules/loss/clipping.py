@@ -19,7 +19,7 @@ from infrarsi.reading.project import CallSite
 from infrarsi.reading.roles import CLIP_CALLS
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.narrower import narrowing
-from infrarsi.rules.loss.sides import alive, loop_place, moved_fact, restoring, severity
+from infrarsi.rules.loss.sides import loop_place, moved_fact, restoring, severity
 
 CODE = "L205"
 _BY_HAND = (
@@ -57,19 +57,34 @@ def find(change: Change) -> Iterator[Violation]:
     if change.fact("clip").unknown and change.agreed("clip").value not in (None, "none"):
         yield _warn("The norm gradients are clipped to is not known any more", change.now)
         return
-    yield from _other_call(*change.sides)
+    now, was = change.sides
+    if _library_calls(was) and not _library_calls(now):
+        yield from _gone(change, change.agreed("clip").value or "the baseline's norm")
+        return
+    yield from _other_call(now, was)
+
+
+def _library_calls(program: Program) -> list[Call]:
+    """The clipping calls that no function of the workspace answers."""
+    own = {scope.name for scope in program.project.scopes.values()}
+    return [
+        call
+        for call in program.named(*CLIP_CALLS)
+        if call.callee.startswith("torch.") or call.name not in own
+    ]
 
 
 def _gone(change: Change, agreed: object) -> Iterator[Violation]:
     by_hand = bool(_fresh_names(change))
     place = loop_place(change.now)
     text = f"Gradients are no longer clipped; the contract holds clipping at {agreed}."
-    if by_hand or alive(change.now, *CLIP_CALLS):
+    elsewhere = bool(_library_calls(change.now))
+    if by_hand or elsewhere:
         text = f"Gradients may no longer be clipped at {agreed}, as the contract holds."
     yield violation(
         CODE,
         text,
-        severity="warning" if by_hand or alive(change.now, *CLIP_CALLS) else "error",
+        severity="warning" if by_hand or elsewhere else "error",
         place=place,
         fixes=tuple(_restored(change, place)),
     )

@@ -19,6 +19,7 @@ from infrarsi.reading.scopes import Scope
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
+from infrarsi.rules.loss.methods import changed_methods
 from infrarsi.rules.loss.narrower import narrowing
 from infrarsi.rules.loss.sides import has_name
 
@@ -36,6 +37,7 @@ def find(change: Change) -> Iterator[Violation]:
     yield from _assigned(now, was)
     yield from _without_gradient(now, was)
     yield from _detached(now, was)
+    yield from _by_data(now, was)
     yield from _given_fewer(now, was)
 
 
@@ -107,21 +109,25 @@ def _body_under(call: Call) -> list[ast.stmt]:
 
 def _passes_model(program: Program, scope: Scope, body: ast.AST) -> bool:
     forwards = {site.call for site in program.work.flow.forwards}
-    evaluator = program.evaluator
     for node in ast.walk(body):
         if not isinstance(node, ast.Call):
             continue
         if node in forwards:
             return True
-        inner = scope
-        value = evaluator.value(node.func, evaluator.frame(inner))
-        if is_model(evaluator, value):
-            return True
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        events = inner.events.get(name, [])
-        if events and all(event.kind == "loop" for event in events):
+        if _runs_module(program, node.func, scope):
             return True
     return False
+
+
+def _runs_module(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """Whether a called expression is a module: one held by `self`, or one that is looped over."""
+    value = program.evaluator.value(func, program.evaluator.frame(scope))
+    if is_model(program.evaluator, value):
+        return True
+    if isinstance(func, ast.Subscript):
+        return ast.unparse(func).startswith("self.")
+    events = scope.events.get(func.id, []) if isinstance(func, ast.Name) else []
+    return bool(events) and all(event.kind == "loop" for event in events)
 
 
 def _detached(now: Program, was: Program) -> Iterator[Violation]:
@@ -135,6 +141,22 @@ def _detached(now: Program, was: Program) -> Iterator[Violation]:
         yield _breach("Values inside the model are detached", call.place, _on_the_trunk(now, call))
 
 
+def _by_data(now: Program, was: Program) -> Iterator[Violation]:
+    """`h.data` on the way through the model."""
+    for scope, before in changed_methods(now, was):
+        if scope.name == "__init__" or any(_reads_data(node) for node in ast.walk(before.node)):
+            continue
+        for node in ast.walk(scope.node):
+            if _reads_data(node):
+                what = "Values inside the model are cut off by `.data`"
+                yield _breach(what, scope.source.place(node), certain=False)
+                return
+
+
+def _reads_data(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "data"
+
+
 def _cuts_in_model(program: Program) -> Iterator[Call]:
     for call in program.named(*_CUTS):
         if call.in_model and call.site.scope.name != "__init__":
@@ -146,15 +168,9 @@ def _on_the_trunk(program: Program, call: Call) -> bool:
     func = call.site.call.func
     base = func.value if isinstance(func, ast.Attribute) else None
     if isinstance(base, ast.Call):
-        value = program.evaluator.value(base.func, call.frame)
-        events = call.site.scope.events.get(ast.unparse(base.func), [])
-        return is_model(program.evaluator, value) or (
-            bool(events) and all(event.kind == "loop" for event in events)
-        )
+        return _runs_module(program, base.func, call.site.scope)
     parent = call.site.scope.source.parents.get(call.site.call)
-    passed = isinstance(parent, ast.Call) and is_model(
-        program.evaluator, program.evaluator.value(parent.func, call.frame)
-    )
+    passed = isinstance(parent, ast.Call) and _runs_module(program, parent.func, call.site.scope)
     rebound = (
         isinstance(parent, ast.Assign)
         and isinstance(base, ast.Name)

@@ -57,6 +57,9 @@ def _divisor(change: Change, now: Objective, was: Objective, mended: bool) -> It
         return
     n_micro, n_held = change.count(change.fact("accumulation")), _accumulation(change)
     if n_micro is None or n_held is None:
+        guess, guess_held = _guesses(change)
+        if same_number(now.main.factor * guess, was.main.factor * guess_held):
+            return
         if not same_number(now.main.factor, was.main.factor):
             yield _warn("The loss is weighted otherwise before backward", place)
         return
@@ -68,6 +71,17 @@ def _divisor(change: Change, now: Objective, was: Objective, mended: bool) -> It
         f"{weight:g} in a step instead of {held:g}"
     )
     yield _warn(what, place) if mended else _breach(what, place)
+
+
+def _guesses(change: Change) -> tuple[float, float]:
+    """What the accumulation is called to be on both sides where it cannot be followed."""
+    facts = (
+        change.fact("accumulation"),
+        change.was.reading.fact("accumulation") if change.was is not None else None,
+    )
+    guesses = [fact.guess if fact is not None else None for fact in facts]
+    numbers = [float(guess) for guess in guesses if isinstance(guess, int | float)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (1.0, 1.0)
 
 
 def _accumulation(change: Change) -> int | None:

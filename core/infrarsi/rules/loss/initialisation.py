@@ -29,6 +29,7 @@ def find(change: Change) -> Iterator[Violation]:
     now, was = change.sides
     yield from _tying(now, was)
     yield from _initialisers(now, was)
+    yield from _applied(now, was)
     yield from _parameters(now, was)
 
 
@@ -76,6 +77,17 @@ def _initialisers(now: Program, was: Program) -> Iterator[Violation]:
         place = calls[0].place if calls else loop_place(now)
         what = f"Weights no longer start from {_numbers(gone[0])}"
         yield _finding(what, place, certain=not calls)
+
+
+def _applied(now: Program, was: Program) -> Iterator[Violation]:
+    """`self.apply(self._init_weights)`, without which an initialiser is never run."""
+    if list(was.named("apply")) and not list(now.named("apply")) and _init_calls(now):
+        applied = next(iter(was.named("apply"))).site.call.args
+        name = ast.unparse(applied[0]) if applied else ""
+        if name and not any(name.rpartition(".")[2] == call.name for call in now.calls):
+            scope, node = _model_scope(now)
+            place = scope.source.place(node) if scope is not None and node is not None else None
+            yield _finding(f"`{name}` is no longer applied", place or loop_place(now), True)
 
 
 def _init_calls(program: Program) -> list[Call]:

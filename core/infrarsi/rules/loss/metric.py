@@ -17,7 +17,6 @@ from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 
 CODE = "L221"
-_WORDS = ("loss", "val", "ppl", "perplex", "metric", "bpb", "acc")
 _PICKERS = {"min", "sorted", "median", "nanmedian", "quantile", "amin", "nsmallest", "sort"}
 _HARMLESS = {0, 1, 1000, 1e6, 1e-6, 1e-9, 1e9, 2}
 
@@ -71,8 +70,7 @@ def _shown(program: Program) -> Iterator[tuple[Scope, ast.expr]]:
     scopes = [scope for scope in program.project.scopes.values() if not _is_module(scope)]
     for scope in scopes:
         for name, events in scope.events.items():
-            last = name.rpartition(".")[2].lower()
-            if any(word in last for word in _WORDS) and not _weighs(last):
+            if not _weighs(name.rpartition(".")[2].lower()):
                 yield from (
                     (scope, event.value)
                     for event in events
@@ -102,7 +100,7 @@ def _is_reading(value: ast.expr) -> bool:
 def _is_metric(node: ast.AST) -> bool:
     for inner in ast.walk(node):
         name = inner.id if isinstance(inner, ast.Name) else getattr(inner, "attr", "")
-        if any(word in str(name).lower() for word in _WORDS[:1]):
+        if "loss" in str(name).lower():
             return True
     return False
 

@@ -47,8 +47,19 @@ def find(change: Change) -> Iterator[Violation]:
 def _sources(program: Program) -> Iterator[tuple[Place, set[str]]]:
     """Each fetch with the split words in it and in what its names are bound to."""
     for fetch in program.work.flow.fetches:
-        place = _place(fetch)
-        yield place, {word for text in _texts(fetch) for word in _words(text)}
+        yield _place(fetch), {word for text in _texts(fetch) for word in _words(text)}
+    for scope in program.work.fetching.scopes:
+        yield scope.source.place(scope.node), _words(_code(scope.node))
+
+
+def _code(node: ast.AST) -> str:
+    """A function's statements without its docstring."""
+    body = node.body if isinstance(node, ast.FunctionDef) else []
+    return " ".join(
+        ast.unparse(statement)
+        for statement in body
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+    )
 
 
 def _place(fetch: Fetch) -> Place:
