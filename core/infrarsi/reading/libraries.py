@@ -20,6 +20,7 @@ from infrarsi.reading.values import (
     Many,
     Record,
     Symbol,
+    Unknown,
     Value,
 )
 
@@ -131,5 +132,7 @@ def _looked_up(
         return None
     if key.value in record.fields:
         return record.fields[key.value]
+    if any(document.broken for document in evaluator.project.documents.values()):
+        return Unknown(f"`{key.value}` may stand on a line that is half typed")
     default = node.args[1] if len(node.args) > 1 else None
     return Known(None) if default is None else evaluator.named(default, frame, key.value)

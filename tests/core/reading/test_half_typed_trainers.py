@@ -167,3 +167,21 @@ def test_a_half_typed_setting_costs_its_own_fact(
     assert text.count(old) == 1
     whole, now = _values(_read(name)), _values(_read(name, file, text.replace(old, new)))
     assert {n for n in whole if whole[n] != now.get(n)} - {"loss"} == lost
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new", "fact"),
+    [
+        ("titan_toml", "debug.toml", "seed = 3", "seed =", "seed"),
+        ("deepspeed_json", "ds_config.json", '"gradient_clipping": 0.7,', '"gradient_cl', "clip"),
+        ("deepspeed_json", "ds_config.json", '"train_batch_size": 48,', '"tr', "global_batch"),
+    ],
+)
+def test_no_default_stands_in_for_a_half_typed_line_of_a_settings_file(
+    name: str, file: str, old: str, new: str, fact: str
+):
+    text = _texts(name)[file]
+    assert text.count(old) == 1
+    reading = _read(name, file, text.replace(old, new))
+    assert reading.fact(fact) is not None
+    assert _values(reading)[fact] is None
