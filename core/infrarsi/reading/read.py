@@ -107,6 +107,7 @@ def _followed(
     yield "clip", clip_fact(evaluator, work.training)
     parameters, _ = parameters_fact(evaluator)
     parameters = stated.get("parameters", parameters)
+    parameters = doubted(evaluator.project, work.library, "parameters", parameters)
     yield "precision", precision_fact(evaluator, work, parameters)
     yield "parameters", parameters
     yield "loss", loss_fact(evaluator, work)
