@@ -19,7 +19,7 @@ from infrarsi.reading.project import CallSite
 from infrarsi.reading.roles import CLIP_CALLS
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.narrower import narrowing
-from infrarsi.rules.loss.sides import loop_place, moved_fact, restoring, severity
+from infrarsi.rules.loss.sides import has_update, loop_place, moved_fact, restoring, severity
 
 CODE = "L205"
 _BY_HAND = (
@@ -36,6 +36,8 @@ _BY_HAND = (
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for another norm, none, another place; a warning where that is not certain."""
+    if not has_update(change.now):
+        return
     moved = moved_fact(change, "clip")
     if moved is not None:
         now, agreed = moved

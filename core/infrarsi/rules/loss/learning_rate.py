@@ -15,7 +15,14 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.schedules import Formula, assigned_rates, scheduler_steps, schedulers
-from infrarsi.rules.loss.sides import loop_place, moved_fact, restoring, same_number, severity
+from infrarsi.rules.loss.sides import (
+    has_update,
+    loop_place,
+    moved_fact,
+    restoring,
+    same_number,
+    severity,
+)
 
 CODE = "L211"
 
@@ -44,7 +51,11 @@ def _schedule(now: Program, was: Program) -> Iterator[Violation]:
     made, made_before = schedulers(now), schedulers(was)
     place = loop_place(now)
     if (held or made_before) and not (rates or made) and place is not None:
-        yield _finding("The learning rate's schedule is gone", place, certain=not _steps(now))
+        yield _finding(
+            "The learning rate's schedule is gone",
+            place,
+            certain=has_update(now) and not _steps(now),
+        )
     if (rates or made) and not (held or made_before):
         first = (rates or made)[0]
         yield _finding("A learning rate schedule was added", first.place, certain=False)
@@ -80,7 +91,9 @@ def _cadence(now: Program, was: Program) -> Iterator[Violation]:
     stepped, held = scheduler_steps(now), scheduler_steps(was)
     place = loop_place(now)
     if held and not stepped and not assigned_rates(now) and place is not None:
-        yield _finding("The learning rate's scheduler is never stepped", place, certain=True)
+        yield _finding(
+            "The learning rate's scheduler is never stepped", place, certain=has_update(now)
+        )
     elif len(stepped) > len(held) > 0:
         what = "The learning rate's scheduler is stepped more often"
         yield _finding(what, stepped[-1].place, certain=False)

@@ -73,6 +73,12 @@ def alive(program: Program, *names: str) -> list[Call]:
     return list(program.named(*names))
 
 
+def has_update(program: Program) -> bool:
+    """Whether the loop that updates the weights was found; else what a step does is not known."""
+    training = program.work.training if program.is_followed else None
+    return training is not None and training.update is not None
+
+
 def loop_place(program: Program) -> Place | None:
     """Where a step updates the weights; else where it goes backward."""
     training = program.work.training
