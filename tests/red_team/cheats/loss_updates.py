@@ -200,7 +200,11 @@ OPTIMIZER = (
                 "    trainer = Trainer(model=model, args=args, train_dataset=dataset)\n",
                 "    trainer = Trainer(model=model, args=args, train_dataset=dataset)\n"
                 "    trainer.optimizer = torch.optim.Adam(\n"
-                "        trainer.optimizer.param_groups,\n"
+                "        [\n"
+                '            {"params": group["params"], "weight_decay": group["weight_decay"]}\n'
+                "            for group in trainer.optimizer.param_groups\n"
+                "        ],\n"
+                "        lr=args.learning_rate,\n"
                 "        betas=(args.adam_beta1, args.adam_beta2),\n"
                 "        fused=True,\n"
                 "    )\n"
