@@ -52,6 +52,7 @@ class Runs:
         steps_per_turn: int,
         audit: bool,
         natural: bool = False,
+        shortest_turn_s: float = 0.0,
         rng: random.Random,
     ) -> PairResult:
         """Two live jobs that take turns, the waiting one stopped; see `turns`."""
@@ -63,6 +64,7 @@ class Runs:
             steps_per_turn=steps_per_turn,
             audit=audit,
             natural=natural,
+            shortest_turn_s=shortest_turn_s,
             rng=rng,
         )
 

@@ -25,6 +25,10 @@ _STEPS_AHEAD = 3
 way on another rank, and the probe needs two steps' notice."""
 
 
+_MOST_STEPS = 200
+"""In a turn that is measured by its length."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Turn:
     """A planned turn; an audited one is not timed."""
@@ -51,10 +55,12 @@ def take_turns(
     steps_per_turn: int,
     audit: bool,
     natural: bool = False,
+    shortest_turn_s: float = 0.0,
     rng: random.Random,
 ) -> PairResult:
-    """Run both jobs to the end of their turns; a turn times `steps_per_turn` - 1 steps.
+    """Run both jobs to the end of their turns; a turn times `steps_per_turn` - 1 steps or more.
 
+    It goes on until it has lasted `shortest_turn_s`, which short steps need to be told from noise.
     With `natural` a second step of the audited turn is dumped with dropout as it is. Both jobs
     must fit on the machine at once. Raises as `Runs.execute` does.
     """
@@ -75,7 +81,7 @@ def take_turns(
                     audited.append(step)
                     dropping += [step + 1] * natural
                 else:
-                    turns.append(_turn(turn.side, jobs[turn.side], steps_per_turn))
+                    turns.append(_turn(turn.side, jobs[turn.side], steps_per_turn, shortest_turn_s))
             for side, job in jobs.items():
                 _end_well(side, job)
         except _Over as over:
@@ -106,15 +112,27 @@ def _plan(turn_pairs: int, *, audit: bool, rng: random.Random) -> Iterator[_Turn
             yield _Turn(side="candidate", audited=True)
 
 
-def _turn(side: Side, job: LiveJob, steps_per_turn: int) -> Turn:
+def _turn(side: Side, job: LiveJob, steps_per_turn: int, shortest_s: float) -> Turn:
     """One timed turn. Its first step began before the pause and its second is dropped."""
     last = job.last_step()
     outside_s = job.resume()
-    _run_until(side, job, last + steps_per_turn + 1)
+    n_steps = _n_steps(side, job, last, steps_per_turn, shortest_s)
+    _run_until(side, job, last + n_steps + 1)
     ends = dict(job.steps())
-    times = [ends[last + k] for k in range(1, steps_per_turn + 2)]
+    times = [ends[last + k] for k in range(1, n_steps + 2)]
     durations = [max(b - a, SHORTEST_STEP_S) for a, b in itertools.pairwise(times)]
     return Turn(side=side, steps_s=tuple(durations[1:]), cpu_outside_turn_s=outside_s)
+
+
+def _n_steps(side: Side, job: LiveJob, last: int, at_least: int, shortest_s: float) -> int:
+    """How many steps the turn has, by how long its first ones take."""
+    if not shortest_s:
+        return at_least
+    if not job.wait_for_step(last + at_least):
+        raise _Over(side)
+    ends = job.steps()
+    step_s = (ends[last + at_least] - ends[last + 1]) / (at_least - 1)
+    return max(at_least, min(_MOST_STEPS, round(shortest_s / max(step_s, SHORTEST_STEP_S))))
 
 
 def _audited_turn(

@@ -2,7 +2,9 @@
 
 Decides: one ungated run of N steps, N drawn at launch, each announced by every rank; wall time
 and the process tree's CPU time must stay within the start-up allowance plus 1.05 N times the
-claim. Work hidden in any place outside the timed turns shows here.
+claim, by as much more as the baseline's own steps took longer beside it than in the turns. Work
+hidden in any place outside the timed turns shows here. Wall time that exceeds the claim by no more
+than the baseline's own turns differ on an uneven machine leaves the verdict open.
 """
 
 from itertools import count, takewhile
@@ -14,6 +16,7 @@ from infrarsi.judge.evidence import EnduranceRun, JudgedEvidence
 from infrarsi.judge.verdict import Verdict
 
 _SLACK = 1.05
+_WALL = "T312"
 _GOOD_ENDS = ("finished", "stopped")
 
 
@@ -30,7 +33,19 @@ def clause(evidence: JudgedEvidence) -> Verdict:
         return answer("", missing=(gap,))
     if observation.end not in _GOOD_ENDS or observation.exit_code not in (None, 0):
         return answer("", missing=(f"The endurance run ended by {observation.end}.",))
-    return answer(f"{run.n_steps} steps cost what was claimed.", tuple(_excess(run)))
+    found = tuple(_excess(run))
+    if found and all(v.code == _WALL for v in found) and _may_be_the_machine(run):
+        gap = (
+            "The machine is too uneven: the baseline's own turns differ as much as endurance does."
+        )
+        return answer("", missing=(gap,))
+    return answer(f"{run.n_steps} steps cost what was claimed.", found)
+
+
+def _may_be_the_machine(run: EnduranceRun) -> bool:
+    steps_s = run.observation.wall_s - run.startup_wall_s
+    claimed_s = run.n_steps * run.claimed_step_time_s * run.wall_drift
+    return steps_s <= claimed_s * (_SLACK + run.unevenness_frac)
 
 
 def _steps_of_all_ranks(run: EnduranceRun, world_size: int) -> int:
@@ -43,12 +58,12 @@ def _steps_of_all_ranks(run: EnduranceRun, world_size: int) -> int:
 def _excess(run: EnduranceRun) -> list[Violation]:
     n, observed = run.n_steps, run.observation
     violations: list[Violation] = []
-    allowed_s = run.startup_wall_s + _SLACK * n * run.claimed_step_time_s
+    allowed_s = run.startup_wall_s + _SLACK * n * run.claimed_step_time_s * run.wall_drift
     if observed.wall_s > allowed_s:
         message = f"{n} steps took {observed.wall_s:.1f} s, by the claim at most {allowed_s:.1f} s."
-        violations.append(violation("T312", message))
+        violations.append(violation(_WALL, message))
     if run.claimed_cpu_s_per_step is not None:
-        allowed_s = run.startup_cpu_s + _SLACK * n * run.claimed_cpu_s_per_step
+        allowed_s = run.startup_cpu_s + _SLACK * n * run.claimed_cpu_s_per_step * run.cpu_drift
         if observed.cpu_s > allowed_s:
             message = f"{n} steps used {observed.cpu_s:.1f} s of CPU time, not {allowed_s:.1f} s."
             violations.append(violation("T303", message))

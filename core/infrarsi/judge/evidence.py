@@ -22,7 +22,9 @@ class EnduranceRun(Frozen):
     """One ungated run of `n_steps`, drawn at launch, spawn to exit.
 
     `claimed_step_time_s` is wall time and `claimed_cpu_s_per_step` CPU time of the whole tree;
-    the start-up figures are the allowance, measured on runs of the same job.
+    the start-up figures are the allowance, measured on runs of the same job. The drifts say how
+    many times as long, and as much CPU time, the baseline's steps took beside it as in the turns;
+    `unevenness_frac` is by how much the baseline's slowest turn exceeded its fastest.
     """
 
     n_steps: int
@@ -31,6 +33,9 @@ class EnduranceRun(Frozen):
     claimed_cpu_s_per_step: float | None = None
     startup_wall_s: float
     startup_cpu_s: float
+    wall_drift: float = 1.0
+    cpu_drift: float = 1.0
+    unevenness_frac: float = 0.0
 
 
 class JudgedEvidence(Frozen):

@@ -6,8 +6,8 @@ on a seed neither side has seen. One pair of each unit is audited at a step draw
 
 from typing import Literal
 
-from infrarsi.contract.contract import Protocol
 from infrarsi.frozen import Frozen
+from infrarsi.judge import endurance
 from infrarsi.judge.evidence import JudgedEvidence, Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
@@ -18,12 +18,18 @@ from infrarsi.trial import Rejected
 from infrarsi.wire.messages import Progressed
 from infrarsi.wire.results import Calibration, Speedup
 from infrarsi_runner.context import Context
-from infrarsi_runner.procedures.endurance import Enduring
+from infrarsi_runner.procedures.endurance import Claim, Enduring
 from infrarsi_runner.procedures.job import Job
-from infrarsi_runner.procedures.pairing import FrozenCandidate, Pairing, PairRecord, median_step_s
+from infrarsi_runner.procedures.pairing import (
+    Effort,
+    FrozenCandidate,
+    Pairing,
+    PairRecord,
+    mean_step_s,
+    median_step_s,
+    turn_means_s,
+)
 from infrarsi_runner.running import Side
-
-ENDURANCE_CODES = ("T303", "T312")
 
 
 class Confirmation(Frozen):
@@ -35,18 +41,6 @@ class Confirmation(Frozen):
     n_units: int = 0
     step_s_before: float = 0.0
     peak_mem_bytes: int = 0
-
-
-class Effort(Frozen):
-    """How long to look: the protocol of the contract, or a short one.
-
-    No unit is begun after `deadline_s`, by the context's clock.
-    """
-
-    protocol: Protocol
-    audits: int = 100
-    endurance_s: float = 8.0
-    deadline_s: float | None = None
 
 
 class Measured(Frozen):
@@ -79,7 +73,7 @@ class Confirming:
             if calibration
             else fit_noise(())
         )
-        self._pairing = Pairing(context, job, frozen, calibration, self._effort.protocol)
+        self._pairing = Pairing(context, job, frozen, calibration, self._effort)
         self._key = f"confirm/{frozen.name}"
 
     def run(self) -> Confirmation:
@@ -142,24 +136,29 @@ class Confirming:
     def final_verdict(self, measured: Measured) -> Verdict:
         """The judge on all pairs together and on endurance.
 
-        A run that took too long may have met another load on the machine: then two more are made
-        and both must pass.
+        A run that took too long may have met another load on the machine: then two more are made,
+        each beside one of the baseline, and both must pass.
         """
         first = self._verdict_with_endurance(measured, 0)
-        if all(v.code not in ENDURANCE_CODES for v in first.violations):
+        endured = self._endured()
+        if endured == "accepted":
             return first
         second = self._verdict_with_endurance(measured, 1)
-        if second.kind != "accepted":
+        if endured == "inconclusive" or second.kind != "accepted":
             return second
         return self._verdict_with_endurance(measured, 2)
 
+    def _endured(self) -> str:
+        """What the endurance clause alone said last."""
+        assert self._pairing.judged is not None
+        return endurance.clause(self._pairing.judged).kind
+
     def _verdict_with_endurance(self, measured: Measured, attempt: int) -> Verdict:
         records = measured.records
-        claimed_s = median_step_s(measured.units, "candidate")
+        claim = _claim(measured)
         enduring = Enduring(self._context, self._pairing, records, self._key)
         runs = [
-            enduring.run(claimed_s, self._effort.endurance_s, number)
-            for number in range(attempt + 1)
+            enduring.run(claim, self._effort.endurance_s, number) for number in range(attempt + 1)
         ]
         audited = [r for r in records if r.audits] or list(records)
         audits = tuple(a for r in (*records, *runs) for a in r.audits)
@@ -169,8 +168,8 @@ class Confirming:
             update={
                 "audits": audits,
                 "turns": tuple(t for r in records if r.pair for t in r.pair.turns),
-                "candidate_step_time_s": claimed_s,
-                "endurance": enduring.claim(runs[-1], claimed_s),
+                "candidate_step_time_s": claim.candidate_s,
+                "endurance": enduring.expected(runs[-1], claim),
             }
         )
         return judge(self._pairing.judged)
@@ -217,6 +216,20 @@ class Confirming:
                 total=self._effort.protocol.looks[-1],
             ),
         )
+
+
+def _claim(measured: Measured) -> Claim:
+    units = measured.units
+    median_s = median_step_s(units, "baseline")
+    turns = turn_means_s(units, "baseline")
+    costs = [r.baseline_cpu_s_per_step for r in measured.records if r.baseline_cpu_s_per_step]
+    return Claim(
+        candidate_s=median_step_s(units, "candidate"),
+        baseline_s=median_s,
+        baseline_cpu_s=max(costs, default=0.0),
+        skew=max(1.0, mean_step_s(units, "baseline") / median_s),
+        unevenness_frac=max(turns) / min(turns) - 1,
+    )
 
 
 def _unrunnable(record: PairRecord) -> Verdict:

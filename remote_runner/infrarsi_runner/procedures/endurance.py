@@ -1,11 +1,12 @@
 """Endurance: one long ungated run of a frozen candidate, and the audit of a step late in it.
 
 The length is drawn at launch and told half-way; the step is told with it. What behaves until
-nobody seems to look, or until its measurement must be over, shows here.
+nobody seems to look, or until its measurement must be over, shows here. A run that took too long
+may have met another load on the machine: then the baseline runs as long beside it and says.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from infrarsi.frozen import Frozen
 from infrarsi.judge.audit_comparison import AuditComparison
@@ -34,6 +35,23 @@ class EnduranceRecord(Frozen):
     observation: RunObservation
     audits: tuple[AuditComparison, ...] = ()
     allowance_s: float = 0.0
+    wall_drift: float = 1.0
+    cpu_drift: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What the turns say of a step of either side, s. `skew` is the baseline's mean by its median.
+
+    `baseline_cpu_s` is CPU time of the whole process tree, 0 where it is not known;
+    `unevenness_frac` is by how much the baseline's slowest turn exceeds its fastest.
+    """
+
+    candidate_s: float
+    baseline_s: float
+    baseline_cpu_s: float
+    skew: float
+    unevenness_frac: float
 
 
 class Enduring:
@@ -48,8 +66,11 @@ class Enduring:
         self._records = records
         self._key = key
 
-    def run(self, claimed_s: float, at_least_s: float, attempt: int) -> EnduranceRecord:
-        """One run of at least that long by the claim, s; the first is audited."""
+    def run(self, claim: Claim, at_least_s: float, attempt: int) -> EnduranceRecord:
+        """One run of at least that long by the claim, s.
+
+        The first is audited, later ones follow a run of the baseline.
+        """
         self._context.check()
         key = f"{self._key}/endurance/{attempt}"
         self._context.emit_once(
@@ -57,10 +78,10 @@ class Enduring:
             Progressed(stage="confirmation", message="Endurance: one long run, nobody watching"),
         )
         return self._context.once(
-            key, EnduranceRecord, lambda: self._compute(claimed_s, at_least_s, attempt)
+            key, EnduranceRecord, lambda: self._compute(claim, at_least_s, attempt)
         )
 
-    def claim(self, record: EnduranceRecord, claimed_s: float) -> EnduranceRun:
+    def expected(self, record: EnduranceRecord, claim: Claim) -> EnduranceRun:
         """The run beside what its pairs let expect of it."""
         records = self._records
         costs = [r.cpu_s_per_step for r in records if r.cpu_s_per_step is not None]
@@ -69,15 +90,19 @@ class Enduring:
         return EnduranceRun(
             n_steps=record.n_steps,
             observation=record.observation,
-            claimed_step_time_s=claimed_s,
+            claimed_step_time_s=claim.candidate_s,
             claimed_cpu_s_per_step=max(costs, default=None),
             startup_wall_s=STARTUP_SLACK * wall_s + record.allowance_s,
             startup_cpu_s=STARTUP_SLACK * cpu_s + record.allowance_s,
+            wall_drift=max(claim.skew, record.wall_drift),
+            cpu_drift=max(1.0, record.cpu_drift),
+            unevenness_frac=claim.unevenness_frac,
         )
 
-    def _compute(self, claimed_s: float, at_least_s: float, attempt: int) -> EnduranceRecord:
+    def _compute(self, claim: Claim, at_least_s: float, attempt: int) -> EnduranceRecord:
         rng = self._pairing.draw("endurance", attempt)
-        shortest = min(max(round(at_least_s / claimed_s), FEWEST_STEPS), MOST_STEPS)
+        drift = self._drift(claim, at_least_s) if attempt else (1.0, 1.0)
+        shortest = _n_steps(at_least_s, claim.candidate_s)
         n_steps = rng.randrange(shortest, 2 * shortest)
         spec = replace(
             self._pairing.candidate_spec("endurance", "candidate"),
@@ -96,7 +121,22 @@ class Enduring:
             observation=result.observation,
             audits=audits,
             allowance_s=_DUMP_S + dumped / _DUMP_BYTES_PER_S if dumped else 0.0,
+            wall_drift=drift[0],
+            cpu_drift=drift[1],
         )
+
+    def _drift(self, claim: Claim, at_least_s: float) -> tuple[float, float]:
+        """Wall and CPU time of the baseline's steps in a long run, by those in its turns."""
+        n_steps = _n_steps(at_least_s, claim.baseline_s)
+        spec = replace(self._pairing.baseline_spec("beside"), mode="endurance")
+        result = self._context.runs.execute(replace(spec, window_steps=n_steps))
+        self._context.runs.discard(result)
+        ends = sorted(step.at_s for step in result.observation.steps)
+        if len(ends) < 2 or claim.baseline_cpu_s <= 0:
+            return 1.0, 1.0
+        wall_s = (ends[-1] - ends[0]) / max(1, n_steps - 1)
+        cpu_s = (result.observation.cpu_s - result.startup_cpu_s) / max(1, n_steps - 1)
+        return max(1.0, wall_s / claim.baseline_s), max(1.0, cpu_s / claim.baseline_cpu_s)
 
     def _redo(self, result: RunResult, seed: int | None, step: int) -> tuple[AuditComparison, ...]:
         audited = Audited(
@@ -107,3 +147,7 @@ class Enduring:
         )
         known = tuple(a for record in self._records for a in record.audits)
         return self._pairing.redoing.compare(audited, known)
+
+
+def _n_steps(at_least_s: float, step_s: float) -> int:
+    return min(max(round(at_least_s / step_s), FEWEST_STEPS), MOST_STEPS)

@@ -39,10 +39,25 @@ class FrozenCandidate:
     launch: Launch
 
 
+class Effort(Frozen):
+    """How long to look: the protocol of the contract, or a short one.
+
+    No unit is begun after `deadline_s`, by the context's clock. A turn lasts at least
+    `shortest_turn_s`.
+    """
+
+    protocol: Protocol
+    audits: int = 100
+    endurance_s: float = 8.0
+    deadline_s: float | None = None
+    shortest_turn_s: float = 0.0
+
+
 class PairRecord(Frozen):
     """One process pair as journalled. `verdict` is the judge's on this pair alone.
 
-    `cpu_s_per_step` is the candidate's process tree over all its steps, start-up apart.
+    `cpu_s_per_step` is the candidate's process tree over all its steps, start-up apart, and
+    `baseline_cpu_s_per_step` the baseline's.
     """
 
     pair: ProcessPair | None
@@ -55,6 +70,7 @@ class PairRecord(Frozen):
     startup_wall_s: float = 0.0
     startup_cpu_s: float = 0.0
     cpu_s_per_step: float | None = None
+    baseline_cpu_s_per_step: float | None = None
     peak_mem_bytes: int = 0
 
 
@@ -67,14 +83,14 @@ class Pairing:
         job: Job,
         frozen: FrozenCandidate,
         calibration: Calibration | None,
-        protocol: Protocol,
+        effort: Effort,
     ) -> None:
         """Bind what every pair needs; nothing runs yet."""
         self._context = context
         self._job = job
         self._frozen = frozen
         self._calibration = calibration
-        self._protocol = protocol
+        self._effort = effort
         self.redoing = Redoing(context, job)
         self.judged: JudgedEvidence | None = None
 
@@ -93,8 +109,9 @@ class Pairing:
             baseline,
             candidate,
             first=first,
-            turn_pairs=self._protocol.turn_pairs,
-            steps_per_turn=self._protocol.steps_per_turn,
+            turn_pairs=self._effort.protocol.turn_pairs,
+            steps_per_turn=self._effort.protocol.steps_per_turn,
+            shortest_turn_s=self._effort.shortest_turn_s,
             audit=audit,
             natural=self._job.drops_out,
             rng=rng,
@@ -121,6 +138,7 @@ class Pairing:
             startup_wall_s=result.baseline.startup_wall_s,
             startup_cpu_s=result.baseline.startup_cpu_s,
             cpu_s_per_step=_cpu_s_per_step(result.candidate),
+            baseline_cpu_s_per_step=_cpu_s_per_step(result.baseline),
             peak_mem_bytes=max(result.candidate.observation.peak_rss_bytes, default=0),
         )
         needs: tuple[Need, ...] = ("turns", "locked_files")
@@ -187,9 +205,23 @@ class Pairing:
 
 def median_step_s(holders: Sequence[Unit | ProcessPair], side: Side) -> float:
     """Median of one side's timed steps over all pairs, s by the outside clock."""
+    return statistics.median(_steps_s(holders, side))
+
+
+def mean_step_s(holders: Sequence[Unit | ProcessPair], side: Side) -> float:
+    """Mean of the same."""
+    return statistics.fmean(_steps_s(holders, side))
+
+
+def turn_means_s(holders: Sequence[Unit | ProcessPair], side: Side) -> list[float]:
+    """The mean step of each of its turns."""
     pairs = [p for h in holders for p in (h.pairs if isinstance(h, Unit) else (h,))]
-    steps = [s for p in pairs for turn in p.turns if turn.side == side for s in turn.steps_s]
-    return statistics.median(steps)
+    return [statistics.fmean(t.steps_s) for p in pairs for t in p.turns if t.side == side]
+
+
+def _steps_s(holders: Sequence[Unit | ProcessPair], side: Side) -> list[float]:
+    pairs = [p for h in holders for p in (h.pairs if isinstance(h, Unit) else (h,))]
+    return [s for p in pairs for turn in p.turns if turn.side == side for s in turn.steps_s]
 
 
 def locked_hashes(tree: Path, names: Iterable[str]) -> dict[str, str]:

@@ -12,14 +12,16 @@ from infrarsi.wire.results import Speedup, VerifyResult
 from infrarsi_runner.context import Context
 from infrarsi_runner.procedures.confirmation import (
     Confirming,
-    Effort,
     Measured,
 )
 from infrarsi_runner.procedures.job import N_CPUS, Job, open_job
-from infrarsi_runner.procedures.pairing import FrozenCandidate
+from infrarsi_runner.procedures.pairing import Effort, FrozenCandidate
 
 QUICK = Effort(
-    protocol=Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8), audits=1, endurance_s=3.0
+    protocol=Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8),
+    audits=1,
+    endurance_s=3.0,
+    shortest_turn_s=0.8,
 )
 
 

@@ -195,6 +195,21 @@ def test_an_endurance_run_that_did_not_finish_proves_nothing():
     assert judge(honest(endurance=endurance(end="exit"))).kind == "inconclusive"
 
 
+def test_an_uneven_machine_leaves_endurance_open_but_hides_no_cpu_time():
+    slow = endurance(wall_s=35.0)
+    assert codes(honest(endurance=slow)) == ["T312"]
+    uneven = slow.model_copy(update={"unevenness_frac": 0.6})
+    assert judge(honest(endurance=uneven)).kind == "inconclusive"
+    busy = endurance(wall_s=35.0, cpu_s=60.0).model_copy(update={"unevenness_frac": 0.6})
+    assert "T303" in codes(honest(endurance=busy))
+
+
+def test_a_run_is_held_against_the_baselines_own_beside_it():
+    slow = endurance(wall_s=35.0)
+    drifted = slow.model_copy(update={"wall_drift": 1.5})
+    assert judge(honest(endurance=drifted)).kind == "accepted"
+
+
 def test_every_rank_announces_every_step_of_endurance():
     early = judge(honest(endurance=endurance(n_done=2)))
     assert early.kind == "inconclusive"
