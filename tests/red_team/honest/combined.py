@@ -38,7 +38,7 @@ CASES = (
 """,
                 """\
     windows = ids.unfold(0, seq_len + 1, 1)[starts]
-    return windows[:, :-1], windows[:, 1:]
+    return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
 """,
             ),
         ),

@@ -23,7 +23,7 @@ CASES = (
                 GATHER,
                 """\
     windows = ids[starts[:, None] + torch.arange(seq_len + 1)]
-    return windows[:, :-1], windows[:, 1:]
+    return windows[:, :-1].contiguous(), windows[:, 1:].contiguous()
 """,
             ),
         ),

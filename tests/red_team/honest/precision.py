@@ -154,6 +154,16 @@ CASES = (
                 "            param_dtype=torch.bfloat16, reduce_dtype=torch.float32\n"
                 "        )",
             ),
+            (
+                "model.py",
+                "        q, k = rotate(q, cos, sin), rotate(k, cos, sin)\n",
+                "        q, k = rotate(q, cos, sin).type_as(v), rotate(k, cos, sin).type_as(v)\n",
+            ),
+            (
+                "model.py",
+                "        weights = torch.softmax(weights + future, dim=-1)\n",
+                "        weights = torch.softmax(weights + future, dim=-1).type_as(v)\n",
+            ),
         ),
         is_faster=None,
     ),
