@@ -102,11 +102,10 @@ def pieces(
     *kinds: type[ast.AST],
 ) -> list[Fragment]:
     """The wanted nodes of some kinds in some regions, each once."""
-    nodes = nodes_in(program, regions)
     return [
         Fragment(program, program.project.scope_of(scope.source.file, node), node)
         for kind in kinds
-        for scope, node in nodes.get(kind, ())
+        for scope, node in nodes_in(regions, kind)
         if wanted(node)
     ]
 

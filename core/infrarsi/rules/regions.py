@@ -2,12 +2,17 @@
 
 import ast
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope, dotted
+from infrarsi.reading.syntax import SourceFile
 from infrarsi.rules.remembered import remembered
 
 Region = tuple[Scope, ast.AST]
+_KINDS: WeakKeyDictionary[SourceFile, dict[ast.AST, dict[type, list[ast.AST]]]] = (
+    WeakKeyDictionary()
+)
 _FETCHING = {"__getitem__", "__getitems__", "__next__", "__iter__", "get_batch", "next_batch"}
 
 
@@ -85,17 +90,25 @@ def calls_in(program: Program, regions: tuple[Region, ...]) -> tuple[Call, ...]:
     return tuple(_calls_in(program, regions))
 
 
-@remembered
-def nodes_in(program: Program, regions: tuple[Region, ...]) -> dict[type, tuple[Region, ...]]:
-    """The nodes of some regions by their type, each once, with a scope of their file."""
-    found: dict[type, dict[ast.AST, Scope]] = {}
+def nodes_in(regions: tuple[Region, ...], kind: type[ast.AST]) -> Iterator[Region]:
+    """The nodes of a kind in some regions, each once, with a scope of their file."""
+    seen: set[ast.AST] = set()
     for scope, region in regions:
-        nodes = scope.source.nodes if isinstance(region, ast.Module) else ast.walk(region)
-        for node in nodes:
-            found.setdefault(type(node), {})[node] = scope
-    return {
-        kind: tuple((scope, node) for node, scope in nodes.items()) for kind, nodes in found.items()
-    }
+        for node in _by_kind(scope.source, region).get(kind, ()):
+            if node not in seen:
+                seen.add(node)
+                yield scope, node
+
+
+def _by_kind(source: SourceFile, region: ast.AST) -> dict[type, list[ast.AST]]:
+    """The nodes of a region by kind; kept as long as the file's text is."""
+    known = _KINDS.setdefault(source, {})
+    if region not in known:
+        found: dict[type, list[ast.AST]] = {}
+        for node in source.nodes if isinstance(region, ast.Module) else ast.walk(region):
+            found.setdefault(type(node), []).append(node)
+        known[region] = found
+    return known[region]
 
 
 def _calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:

@@ -6,17 +6,19 @@ name only: what is renamed or moved elsewhere is not compared.
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infrarsi.frozen import Scalar
 from infrarsi.place import Place
-from infrarsi.reading import Program
+from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import normalise
 from infrarsi.reading.documents import Document, Leaf, Node, Table, format_of, parse_document
 from infrarsi.reading.externals import literal
+from infrarsi.reading.operators import binary, unary
 from infrarsi.reading.scopes import Function, Scope, parameters
-from infrarsi.reading.values import ClassValue, Known, Many, Record, Value
+from infrarsi.reading.values import ClassValue, Known, Many, Record, Unknown, Value
 from infrarsi.rules.remembered import remembered
 
 _OWN = ("infrarsi.toml", "pyproject.toml", "package.json", "package-lock.json")
@@ -108,13 +110,13 @@ def _settings(program: Program) -> Iterator[Setting]:
         if call.name in _PARSERS:
             yield from _arguments(program.evaluator.value(call.site.call, call.frame))
     for scope in program.project.scopes.values():
-        yield from _of_scope(program, scope)
+        yield from _of_scope(scope)
     yield from _of_documents(program)
 
 
 def _given(program: Program) -> Iterator[Setting]:
     for call in program.calls:
-        if _is_configuration(program, call.site.call, call.site.scope):
+        if _is_configuration(program, call):
             yield from _of_call(program, call.site.call, call.site.scope)
 
 
@@ -138,46 +140,62 @@ def _setting(path: str, value: Value, place: Place | None) -> Iterator[Setting]:
             pass
 
 
-def _of_scope(program: Program, scope: Scope) -> Iterator[Setting]:
+@functools.lru_cache(maxsize=512)
+def _of_scope(scope: Scope) -> tuple[Setting, ...]:
+    return tuple(_literals(scope))
+
+
+def _literals(scope: Scope) -> Iterator[Setting]:
+    """What is written out in a module, in a class, or as a function's defaults."""
     owner = f"{scope.name}." if scope.name else ""
-    frame = program.evaluator.frame(scope)
+    place = scope.source.place
     if isinstance(scope.node, Function):
         for name, default in parameters(scope.node):
             if default is not None and _plain(default):
-                place = scope.source.place(default)
-                yield from _setting(
-                    f"{owner}{name}", program.evaluator.value(default, frame), place
-                )
+                yield from _setting(f"{owner}{name}", _written(default), place(default))
         return
     for name, events in scope.events.items():
         for event in events:
-            if event.kind == "assign" and event.value is not None and not event.path:
-                if _plain(event.value):
-                    value = program.evaluator.value(event.value, frame)
-                    yield from _setting(f"{owner}{name}", value, scope.source.place(event.value))
-                elif isinstance(event.value, ast.Dict):
-                    yield from _of_dictionary(program, f"{owner}{name}", event.value, scope)
+            if event.kind != "assign" or event.value is None or event.path:
+                continue
+            if _plain(event.value):
+                yield from _setting(f"{owner}{name}", _written(event.value), place(event.value))
+            elif isinstance(event.value, ast.Dict):
+                yield from _of_dictionary(f"{owner}{name}", event.value, scope)
 
 
-def _of_dictionary(program: Program, path: str, node: ast.Dict, scope: Scope) -> Iterator[Setting]:
-    frame = program.evaluator.frame(scope)
+def _of_dictionary(path: str, node: ast.Dict, scope: Scope) -> Iterator[Setting]:
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             continue
         if isinstance(value, ast.Dict):
-            yield from _of_dictionary(program, f"{path}.{key.value}", value, scope)
+            yield from _of_dictionary(f"{path}.{key.value}", value, scope)
         elif _plain(value):
             place = scope.source.place(value)
-            yield from _setting(f"{path}.{key.value}", program.evaluator.value(value, frame), place)
+            yield from _setting(f"{path}.{key.value}", _written(value), place)
 
 
-def _is_configuration(program: Program, call: ast.Call, scope: Scope) -> bool:
-    if not call.keywords:
+def _written(node: ast.expr) -> Value:
+    """The value of an expression that is written out."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return Known(value)
+        case ast.UnaryOp(op=op, operand=operand):
+            return unary(op, _written(operand))
+        case ast.BinOp(left=left, op=op, right=right):
+            return binary(op, _written(left), _written(right))
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return Many(tuple(_written(element) for element in elements))
+        case _:
+            return Unknown("it is not written out")
+
+
+def _is_configuration(program: Program, call: Call) -> bool:
+    if not call.site.call.keywords:
         return False
-    text = ast.unparse(call.func).rpartition(".")[2].lower()
-    if text.endswith(_OBJECTS):
+    if call.name.lower().endswith(_OBJECTS):
         return True
-    value = program.evaluator.value(call.func, program.evaluator.frame(scope))
+    value = program.evaluator.value(call.site.call.func, call.frame)
     return isinstance(value, ClassValue)
 
 
@@ -207,20 +225,15 @@ def _of_documents(program: Program) -> Iterator[Setting]:
 
 
 def _documents(program: Program) -> Iterator[Document]:
-    texts = {arg.rpartition("=")[2].rpartition("/")[2] for arg in program.launch.args}
-    for source in program.project.files.values():
-        texts |= {
-            node.value.rpartition("/")[2]
-            for node in source.nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        }
+    given = {arg.rpartition("=")[2].rpartition("/")[2] for arg in program.launch.args}
+    sources = program.project.files.values()
     for path in program.sources.paths():
         form = format_of(path)
         name = path.rpartition("/")[2]
-        if form is None or name in _OWN or name not in texts or path.startswith("."):
+        if form is None or name in _OWN or path.startswith("."):
             continue
         text = program.sources.text(path)
-        if text is not None:
+        if text is not None and (name in given or any(name in source.text for source in sources)):
             yield parse_document(path, text, form)
 
 

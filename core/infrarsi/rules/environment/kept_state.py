@@ -16,6 +16,7 @@ from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
+from infrarsi.rules.remembered import remembered
 
 CODE = "E504"
 _WRITES = {
@@ -73,6 +74,7 @@ def find(change: Change) -> Iterator[Violation]:
             )
 
 
+@remembered
 def _writing(program: Program) -> list[Call]:
     return [
         call
@@ -81,6 +83,7 @@ def _writing(program: Program) -> list[Call]:
     ]
 
 
+@remembered
 def _reading(program: Program) -> list[Call]:
     return [
         call
@@ -120,18 +123,26 @@ def _names(call: Call) -> set[str]:
     return found
 
 
+@remembered
 def _stores(program: Program) -> list[Call]:
-    return [call for call in program.calls if call.callee in _STORES and not call.is_dead]
+    calls = program.called(name.rpartition(".")[2] for name in _STORES)
+    return [call for call in calls if call.callee in _STORES and not call.is_dead]
 
 
+@remembered
 def _outside(program: Program) -> list[Call]:
     """Calls that name a place outside the run's folder."""
-    return [
-        call
-        for call in program.calls
-        if (call.name in _OUTSIDE or any(_is_outside(a) for a in call.site.call.args))
-        and not call.is_dead
+    files = [
+        file
+        for file, source in program.project.files.items()
+        if any(place in source.text for place in _PLACES)
     ]
+    named = [
+        call
+        for call in (program.calls if files else ())
+        if call.site.scope.source.file in files and any(map(_is_outside, call.site.call.args))
+    ]
+    return [call for call in (*program.called(_OUTSIDE), *named) if not call.is_dead]
 
 
 def _is_outside(node: ast.expr) -> bool:

@@ -14,6 +14,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee
+from infrarsi.rules.remembered import remembered
 
 CODE = "E507"
 _LIBRARIES = (
@@ -29,6 +30,9 @@ _NAMES = {
 }
 _LOCAL = {"socket.gethostname", "socket.getfqdn", "socket.gethostbyname", "torch.hub.set_dir"}
 _TOOLS = ("curl ", "wget ", "scp ", "rsync ", "aws s3", "gsutil ", "'curl'", "'wget'", "ssh ")
+_WORDS = (
+    {name.split(".")[0] for name in _LIBRARIES} | _NAMES | {tool.strip(" '") for tool in _TOOLS}
+) - {"torch", "torchvision", "asyncio"}
 
 
 def find(change: Change) -> Iterator[Violation]:
@@ -47,8 +51,19 @@ def find(change: Change) -> Iterator[Violation]:
         )
 
 
+@remembered
 def _reaching(program: Program) -> list[Call]:
-    return [call for call in program.calls if _reaches(call) and not call.is_dead]
+    files = {file for file, source in program.project.files.items() if _may_reach(source.text)}
+    return [
+        call
+        for call in (program.calls if files else ())
+        if call.site.scope.source.file in files and _reaches(call) and not call.is_dead
+    ]
+
+
+def _may_reach(text: str) -> bool:
+    """Whether a file names anything of the network at all."""
+    return any(word in text for word in _WORDS) or "torch.hub" in text
 
 
 def _reaches(call: Call) -> bool:

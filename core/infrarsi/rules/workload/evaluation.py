@@ -100,9 +100,8 @@ def _calls(now: Program, was: Program) -> Iterator[Violation]:
 
 
 def _evaluations(program: Program) -> Iterator[Call]:
-    for call in program.calls:
-        name = call.name.lstrip("_")
-        if name in _CALLS and not call.is_dead:
+    for call in program.called((*_CALLS, *(f"_{name}" for name in _CALLS))):
+        if not call.is_dead:
             yield call
 
 

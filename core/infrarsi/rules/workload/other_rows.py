@@ -117,9 +117,12 @@ def _drawing(program: Program) -> list[Call]:
         call for call in calls_in(program, regions) if call.name in _INNER and not call.in_model
     ] + [
         call
-        for call in program.calls
-        if (call.name.endswith("Sampler") or call.name in {"Subset", "random_split"})
-        and not call.is_dead
+        for call in program.called(
+            name
+            for name in program.project.calls_by_name
+            if name.endswith("Sampler") or name in {"Subset", "random_split"}
+        )
+        if not call.is_dead
     ]
 
 

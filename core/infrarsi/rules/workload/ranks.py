@@ -24,7 +24,15 @@ from infrarsi.rules.remembered import remembered
 CODE = "W114"
 _LOADERS = ("DataLoader", "StatefulDataLoader")
 _RANK = ("rank", "process_index", "local_process_index", "dp_rank", "shard_id", "worker_id")
-_WORLD = ("world_size", "world", "num_processes", "n_processes", "nprocs", "dp_size", "num_shards")
+_WORLD = (
+    "world_size",
+    "world",
+    "num_processes",
+    "n_processes",
+    "nprocs",
+    "dp_size",
+    "num_shards",
+)
 
 
 def find(change: Change) -> Iterator[Violation]:
@@ -71,16 +79,22 @@ def _ranked(program: Program) -> list[Fragment]:
     """Pieces that read the rank where rows are made or drawn, or a loader is built."""
     found: dict[ast.AST, Fragment] = {}
     for scope, region in _regions(program):
+        if not _may_read(scope.source.text):
+            continue
         for node in ast.walk(region):
             if _reads(node, _RANK) and not _is_print(scope.source.ancestors(node)):
                 statement = _expression(scope.source.parents, node)
                 found[statement] = Fragment(program, scope, statement)
     for file, source in program.project.files.items():
-        for node in source.nodes:
+        for node in source.nodes if _may_read(source.text) else ():
             if isinstance(node, ast.Assign) and _is_shard(node):
                 scope = program.project.scope_of(file, node)
                 found.setdefault(node.value, Fragment(program, scope, node.value))
     return list(found.values())
+
+
+def _may_read(text: str) -> bool:
+    return any(word in text for word in ("rank", "RANK", "process_index", "shard_id", "worker_id"))
 
 
 def _is_shard(node: ast.Assign) -> bool:
@@ -95,10 +109,9 @@ def _regions(program: Program) -> list[Region]:
     """Data code, fetches, and the calls that build what rows come from."""
     regions = list(data_regions(program))
     regions += [(fetch.scope, fetch.value) for fetch in program.work.flow.fetches]
-    for call in program.calls:
-        words = ("loader", "sampler", "dataset", "reader", "corpus", "windows", "stream", "seed")
-        if any(word in call.name.lower() for word in words) and not call.is_dead:
-            regions.append((call.site.scope, call.site.call))
+    words = ("loader", "sampler", "dataset", "reader", "corpus", "windows", "stream", "seed")
+    names = [n for n in program.project.calls_by_name if any(word in n.lower() for word in words)]
+    regions += [(c.site.scope, c.site.call) for c in program.called(names) if not c.is_dead]
     return regions
 
 

@@ -16,7 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
-from infrarsi.rules.regions import calls_in, forward_regions
+from infrarsi.rules.regions import calls_in, forward_regions, nodes_in
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.workload.cuts import partial_axis
 
@@ -215,17 +215,18 @@ def _selecting(program: Program) -> list[Fragment]:
 def _unused(now: Program, was: Program) -> Iterator[Violation]:
     """Modules of a class that are still made and called no more."""
     after, before = _members(now), _members(was)
-    read = _read_anywhere(now)
-    for (owner, name), line in before.items():
-        made = (owner, name) in _made(now)
-        if made and name not in read and owner in {o for o, _ in after}:
+    owners = {owner for owner, _ in after}
+    missing = [key for key in before if key not in after and key[0] in owners]
+    made = _made(now) if missing else {}
+    for owner, name in missing:
+        if (owner, name) in made and not _is_read(now, name):
             yield violation(
                 CODE,
                 f"`{owner}.{name}` is called no more in the forward pass; the contract holds all "
                 "of the model computed in training.",
                 severity="warning",
-                place=_made(now)[owner, name].place,
-                contract_place=line.place,
+                place=made[owner, name].place,
+                contract_place=before[owner, name].place,
             )
 
 
@@ -233,24 +234,25 @@ def _unused(now: Program, was: Program) -> Iterator[Violation]:
 def _members(program: Program) -> dict[tuple[str, str], Fragment]:
     """`self.NAME` as it is read in the forward passes, by class and name."""
     found: dict[tuple[str, str], Fragment] = {}
-    for piece in pieces(program, forward_regions(program), _is_member, ast.Attribute):
-        owner = next((s.name for s in piece.scope.around() if isinstance(s.node, ast.ClassDef)), "")
-        assert isinstance(piece.node, ast.Attribute)
-        found.setdefault((owner, piece.node.attr), piece)
+    for scope, region in forward_regions(program):
+        for _, node in nodes_in(((scope, region),), ast.Attribute):
+            if _is_member(node) and scope.parent is not None:
+                assert isinstance(node, ast.Attribute)
+                key = (scope.parent.name, node.attr)
+                found.setdefault(key, Fragment(program, scope, node))
     return found
 
 
-@remembered
-def _read_anywhere(program: Program) -> set[str]:
-    """Attributes that are read somewhere, constructors apart."""
-    return {
-        node.attr
-        for file, source in program.project.files.items()
-        for node in source.nodes
-        if isinstance(node, ast.Attribute)
+def _is_read(program: Program, name: str) -> bool:
+    """Whether an attribute is read somewhere, constructors apart."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == name
         and isinstance(node.ctx, ast.Load)
         and program.project.scope_of(file, node).name != "__init__"
-    }
+        for file, source in program.project.files.items()
+        for node in source.nodes
+    )
 
 
 @remembered
