@@ -82,6 +82,21 @@ def _without_gradient(now: Program, was: Program) -> Iterator[Violation]:
             certain = call.name != "set_grad_enabled"
             what = f"A part of the model runs under {call.name}"
             yield _breach(what, call.place, certain)
+        elif call.in_model and any(_sums_up(node) for node in body):
+            what = f"A value the model sums up is computed under {call.name}"
+            yield _breach(what, call.place, certain=False)
+
+
+def _sums_up(body: ast.AST) -> bool:
+    """Whether a whole tensor is reduced to one number, as loss terms are."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"mean", "sum"}
+        and not node.args
+        and not node.keywords
+        for node in ast.walk(body)
+    )
 
 
 def _where(call: Call) -> str:

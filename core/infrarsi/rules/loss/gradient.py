@@ -22,7 +22,15 @@ from infrarsi.rules.loss.sides import new_nodes, objectives, same_number
 
 CODE = "L208"
 _EDITS = {"mul_", "div_", "add_", "sub_", "copy_", "zero_", "sign_", "clamp_", "lerp_"}
-_HOOKS = ("register_hook", "register_full_backward_hook", "register_full_backward_pre_hook")
+_HOOKS = (
+    "register_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_module_forward_hook",
+    "register_multi_grad_hook",
+)
 
 
 def find(change: Change) -> Iterator[Violation]:
@@ -37,7 +45,7 @@ def find(change: Change) -> Iterator[Violation]:
     for scope, node in edits[:1]:
         yield _warn("Gradients are edited after backward", scope.source.place(node))
     for call in added(now.named(*_HOOKS), was.named(*_HOOKS)):
-        yield _warn("A hook may change gradients on their way", call.place)
+        yield _warn("A hook may change values or gradients on their way", call.place)
     yield from _own_backward(now, was)
 
 

@@ -33,6 +33,10 @@ def find(change: Change) -> Iterator[Violation]:
             what = f"`{call.receiver[:40]}` is put into evaluation mode and left there"
             yield _finding(what, call.place, certain)
             return
+    held_switches = sum(_is_undecided(call) for call in was.named("train"))
+    switches = [call for call in now.named("train") if _is_undecided(call)]
+    if len(switches) > held_switches:
+        yield _finding("Training mode is switched by a condition", switches[-1].place, False)
     writes, writes_held = _training_writes(now), _training_writes(was)
     if len(writes) > len(writes_held):
         yield _finding("The training flag is switched off", writes[-1], certain=True)
@@ -64,6 +68,11 @@ def _switches_off(call: Call) -> bool:
         return True
     mode = call.argument("mode", 0)
     return isinstance(mode, Known) and not mode.value
+
+
+def _is_undecided(call: Call) -> bool:
+    mode = call.argument("mode", 0)
+    return mode is not None and not isinstance(mode, Known) and _is_of_model(call.program, call)
 
 
 def _is_of_model(program: Program, call: Call) -> bool:

@@ -61,7 +61,7 @@ def _below(chain: tuple[str, ...], held: set[tuple[str, ...]]) -> bool:
 def _cuts(node: ast.expr) -> Iterator[str]:
     for inner in ast.walk(node):
         match inner:
-            case ast.Subscript(value=value, slice=ast.Slice() as part) if any(_chains(value)):
+            case ast.Subscript(value=value, slice=ast.Slice() as part) if list(_chains(value)):
                 yield ast.unparse(part)
             case _:
                 pass

@@ -54,7 +54,10 @@ def find(change: Change) -> Iterator[Violation]:
     elif callee_of(call) != callee_of(before):
         yield from _other_function(callee_of(call), callee_of(before), place)
     else:
-        yield from _arguments(call, before, place)
+        found = list(_arguments(call, before, place))
+        yield from found
+        if not found and was.is_whole and not now.is_whole and now.main.text != was.main.text:
+            yield _warn("The loss is computed in one of several ways", place)
     if len(now.terms) > len(was.terms) and now.is_whole:
         yield _warn("A term was added to the loss", place)
 

@@ -45,6 +45,7 @@ def find(change: Change) -> Iterator[Violation]:
     if change.sides is not None:
         yield from _arguments(*change.sides)
         yield from _groups(*change.sides)
+        yield from _others(*change.sides)
 
 
 def _class(change: Change) -> Iterator[Violation]:
@@ -63,6 +64,24 @@ def _class(change: Change) -> Iterator[Violation]:
     elif fact.value is None and agreed.value is not None and change.sides is not None:
         text = f"Whether the optimizer still is {agreed.value} cannot be read: {fact.unknown}."
         yield violation(CODE, text, severity="warning", place=loop_place(change.now))
+
+
+def _others(now: Program, was: Program) -> Iterator[Violation]:
+    """Optimizers of a class that the baseline makes none of, wherever they are made."""
+    made, held = (
+        {
+            call.name: call
+            for call in program.calls
+            if call.callee.startswith("torch.optim.") and call.callee.count(".") == 2
+        }
+        for program in (now, was)
+    )
+    current = now.reading.fact("optimizer")
+    for name in sorted(made.keys() - held.keys()):
+        if held and name[:1].isupper() and (current is None or current.value != name):
+            text = f"{name} is made, where the baseline makes {min(held)}; the contract holds that."
+            yield _finding(text, made[name].place, certain=False)
+            return
 
 
 def _numbers(change: Change) -> Iterator[Violation]:

@@ -26,11 +26,13 @@ def find(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    held = {word for _, words in _sources(was) for word in words}
-    for place, words in _sources(now):
-        fresh = sorted(words - held)
-        if fresh:
-            sure = any(word in _SURE for word in fresh)
+    held: dict[str, set[str]] = {}
+    for name, _, words, _ in _sources(was):
+        held.setdefault(name, set()).update(words)
+    for name, place, words, near in _sources(now):
+        fresh = sorted(words - held.get(name, set()))
+        if fresh and name in held:
+            sure = any(word in _SURE and word in near for word in fresh)
             yield violation(
                 CODE,
                 f"Training draws from `{fresh[0]}` rows; the contract holds the training split.",
@@ -44,12 +46,22 @@ def find(change: Change) -> Iterator[Violation]:
         yield violation(CODE, text, severity="warning", place=swapped)
 
 
-def _sources(program: Program) -> Iterator[tuple[Place, set[str]]]:
-    """Each fetch with the split words in it and in what its names are bound to."""
+def _sources(program: Program) -> Iterator[tuple[str, Place, set[str], set[str]]]:
+    """Each fetch and each function it enters, by name, with the split words in and near it.
+
+    The last are those that stand in the fetch itself or in what its names are bound to; the
+    former also those one name further away.
+    """
     for fetch in program.work.flow.fetches:
-        yield _place(fetch), {word for text in _texts(fetch) for word in _words(text)}
+        near = [fetch.value, *_bound(fetch, fetch.value)]
+        far = [value for node in near for value in _bound(fetch, node)]
+        words = [
+            {word for node in nodes for word in _words(ast.unparse(node))} for nodes in (near, far)
+        ]
+        yield "fetch", _place(fetch), words[0] | words[1], words[0]
     for scope in program.work.fetching.scopes:
-        yield scope.source.place(scope.node), _words(_code(scope.node))
+        words_inside = _words(_code(scope.node))
+        yield scope.name, scope.source.place(scope.node), words_inside, words_inside
 
 
 def _code(node: ast.AST) -> str:
@@ -66,14 +78,14 @@ def _place(fetch: Fetch) -> Place:
     return fetch.scope.source.place(fetch.value)
 
 
-def _texts(fetch: Fetch) -> Iterator[str]:
-    yield ast.unparse(fetch.value)
-    for node in ast.walk(fetch.value):
+def _bound(fetch: Fetch, value: ast.expr) -> Iterator[ast.expr]:
+    """What the names in an expression are bound to, where that is no part of a tuple."""
+    for node in ast.walk(value):
         if isinstance(node, ast.Name):
             for scope in fetch.scope.around():
                 for event in scope.events.get(node.id, []):
                     if event.value is not None and not event.path:
-                        yield ast.unparse(event.value)
+                        yield event.value
 
 
 def _words(text: str) -> set[str]:
