@@ -123,7 +123,18 @@ def _outside(program: Program) -> list[Call]:
     training = program.work.training
     assert training is not None
     sites = {site.call for site in training.steps}
-    return [
+    stepping = [
+        scope
+        for scope, block in training.blocks[1:]
+        if any(site.scope is scope and block is scope.node for site in training.steps)
+    ]
+    entered = {site.call for scope in stepping for site in program.evaluator.call_sites(scope)}
+    from_outside = [
+        call
+        for call in program.called(scope.name for scope in stepping)
+        if call.site.call in entered and not call.in_step and not call.is_dead
+    ]
+    return from_outside + [
         call
         for call in program.called(["step"])
         if call.site.call not in sites

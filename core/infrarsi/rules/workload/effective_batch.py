@@ -126,11 +126,18 @@ def _multiplied(change: Change) -> Iterator[Violation]:
         CODE,
         f"{_sequences(now)} per step instead of {agreed}: {_product(change.fact, change)}; "
         f"the contract holds {agreed} ({_product(change.agreed, change)}).",
-        severity="warning" if change.agreed("global_batch").given else "error",
+        severity="error" if _is_certain(change, edited.name) else "warning",
         place=edited.place or change.fact("global_batch").place,
         contract_place=change.agreed(edited.name).place,
         fixes=tuple(_fixes(change, edited.name, agreed)),
     )
+
+
+def _is_certain(change: Change, edited: str) -> bool:
+    """Whether a literal or the launch line makes the difference, not how the code is read."""
+    if change.agreed("global_batch").given:
+        return False
+    return edited == "world_size" or edited in change.reading.bindings
 
 
 def _edited(change: Change) -> Fact:

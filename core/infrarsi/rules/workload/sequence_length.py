@@ -57,7 +57,7 @@ def _read(change: Change) -> Iterator[Violation]:
     yield violation(
         CODE,
         f"Rows of {now} tokens instead of {agreed}; the contract holds {agreed}.",
-        severity="warning" if held.given else "error",
+        severity="warning" if held.given or "seq_len" not in change.reading.bindings else "error",
         place=fact.place,
         contract_place=held.place,
         fixes=(restored,) if restored is not None else (),
