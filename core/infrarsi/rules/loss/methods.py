@@ -5,33 +5,34 @@ from collections.abc import Iterator
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.rules.remembered import remembered
+
+Key = tuple[str, str]
 
 
 def changed_methods(now: Program, was: Program) -> Iterator[tuple[Scope, Scope]]:
     """(now, was) of the methods that say something else than they did."""
-    held = {_key(scope): scope for scope in was.module_scopes()}
-    for scope in now.module_scopes():
-        before = held.get(_key(scope))
-        if before is not None and _text(now, scope) != _text(was, before):
-            yield scope, before
+    held = method_texts(was)
+    for key, (scope, text) in method_texts(now).items():
+        if key in held and text != held[key][1]:
+            yield scope, held[key][0]
 
 
-def new_methods(now: Program, was: Program) -> Iterator[Scope]:
-    """Methods of modules that the other side has no method of that name for."""
-    held = {_key(scope) for scope in was.module_scopes()}
-    return (scope for scope in now.module_scopes() if _key(scope) not in held)
+@remembered
+def method_texts(program: Program) -> dict[Key, tuple[Scope, str]]:
+    """Each method by class and name, with its statements spelled without docstring."""
+    return {
+        (scope.parent.name if scope.parent is not None else "", scope.name): (
+            scope,
+            body_text(program, scope),
+        )
+        for scope in program.module_scopes()
+    }
 
 
+@remembered
 def body_text(program: Program, scope: Scope) -> str:
     """A method with its constants written out."""
-    return _text(program, scope)
-
-
-def _key(scope: Scope) -> tuple[str, str]:
-    return (scope.parent.name if scope.parent is not None else "", scope.name)
-
-
-def _text(program: Program, scope: Scope) -> str:
     node = scope.node
     body = node.body if isinstance(node, ast.FunctionDef) else [node]
     return "\n".join(

@@ -9,6 +9,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.objective import Term, terms_of
 from infrarsi.reading.scopes import Scope
 from infrarsi.reading.written_out import Writer
+from infrarsi.rules.loss.methods import changed_methods
 from infrarsi.rules.loss.sides import same_number
 
 _REDUCTIONS = {"mean", "sum"}
@@ -25,20 +26,8 @@ class ChangedTerm:
 
 def changed_terms(now: Program, was: Program) -> Iterator[ChangedTerm]:
     """The terms that differ, method by method; methods of other names are not compared."""
-    held = {_key(scope): scope for scope in was.module_scopes()}
-    for scope in now.module_scopes():
-        before = held.get(_key(scope))
-        if before is None or _same_text(scope, before, now, was):
-            continue
+    for scope, before in changed_methods(now, was):
         yield from _compared(_sums(now, scope), _sums(was, before), scope)
-
-
-def _key(scope: Scope) -> tuple[str, str]:
-    return (scope.parent.name if scope.parent is not None else "", scope.name)
-
-
-def _same_text(scope: Scope, before: Scope, now: Program, was: Program) -> bool:
-    return now.spell(scope.node, scope) == was.spell(before.node, before)
 
 
 def _compared(
