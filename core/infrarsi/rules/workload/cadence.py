@@ -140,7 +140,7 @@ def _outside(program: Program) -> list[Call]:
         if call.site.call not in sites
         and not call.is_dead
         and not call.in_step
-        and "opt" in call.receiver.lower()
+        and ("opt" in call.receiver.lower() or "optim" in call.callee)
     ]
 
 

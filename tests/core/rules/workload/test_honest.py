@@ -174,6 +174,12 @@ def test_a_warm_up_before_the_training_is_not_taken_for_it():
     assert "W109" not in {v.code for v in found}
 
 
+def test_a_size_that_no_literal_changed_is_left_to_a_run():
+    after, _ = edited(CONSTANTS, ("(size,), generator", "(size * 2,), generator"))
+    found = only("W101", found_in(CONSTANTS, after))
+    assert [v.severity for v in found] == ["warning"]
+
+
 def test_numbers_in_configuration_files_are_compared():
     reading = 'import json\ncfg = json.load(open("small.json"))\nimport torch\n'
     before = CONSTANTS.replace("import torch\n", reading, 1)
