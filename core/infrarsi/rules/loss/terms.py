@@ -115,7 +115,9 @@ def _dropout(now: Program, was: Program) -> Iterator[Violation]:
             yield _breach(f"Dropout of {rate[:40]} is gone", _model_place(now), certain=False)
         return
     applied, applied_held = _n_applied(now), _n_applied(was)
-    if applied < applied_held and any(rate != "0.0" for rate, _ in held):
+    elsewhere = any(call.argument_node("dropout_p", 4) is not None for call in _attentions(now))
+    elsewhere = elsewhere or len(list(now.named("dropout"))) > len(list(was.named("dropout")))
+    if applied < applied_held and not elsewhere and any(rate != "0.0" for rate, _ in held):
         yield _breach("A dropout is no longer applied", _model_place(now), certain=False)
 
 
