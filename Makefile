@@ -60,7 +60,7 @@ bench-probe: setup ## What the probe costs: build/bench/probe.json
 	$(BIN)/python benchmarks/bench_probe.py
 
 red-team: setup ## Run the red team's corpus against both guards; goes on where it was stopped (1 to 2 hours)
-	PYTHONPATH=tests $(BIN)/python benchmarks/run_red_team.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/run_red_team.py $(RECORD)
 
 bench-example-structure: setup ## What attention and its mask are worth in the examples (8 minutes)
 	$(BIN)/python benchmarks/example_structure.py
