@@ -1,0 +1,229 @@
+"""The whole of a program, as the rules of this family look at it: calls by library, and tests."""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from infrarsi.contract import Severity, Violation
+from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
+from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.reading.syntax import SourceFile
+from infrarsi.rules.difference import added, callee
+from infrarsi.rules.fragments import Fragment, pieces
+from infrarsi.rules.regions import Region
+from infrarsi.rules.remembered import remembered
+
+_SAYS = {
+    *("print", "info", "debug", "warning", "log", "write", "set_postfix", "set_description"),
+    *("add_scalar", "log_metrics", "flush", "update", "tqdm"),
+}
+_CONVERTS = {
+    *("int", "float", "bool", "str", "len", "any", "all", "set", "list", "Path", "tuple", "min"),
+    *(
+        "max",
+        "sum",
+        "isinstance",
+        "startswith",
+        "get",
+        "bytes",
+        "sorted",
+        "dict",
+        "S_ISSOCK",
+        "abs",
+    ),
+}
+
+
+@remembered
+def everywhere(program: Program) -> tuple[Region, ...]:
+    """All reachable files."""
+    if not program.is_followed:
+        return ()
+    return tuple((scope, scope.node) for scope in program.project.modules.values())
+
+
+def all_pieces(
+    program: Program, wanted: Callable[[ast.AST], bool], *kinds: type[ast.AST]
+) -> list[Fragment]:
+    """The wanted nodes of some kinds in all files."""
+    return pieces(program, everywhere(program), wanted, *kinds)
+
+
+@remembered
+def _calls_by_library(program: Program) -> dict[str, list[Call]]:
+    found: dict[str, list[Call]] = {}
+    for call in program.calls:
+        found.setdefault(call.callee.partition(".")[0], []).append(call)
+    return found
+
+
+def calls_of(program: Program, names: Iterable[str]) -> list[Call]:
+    """Calls of these, dead ones apart; a name that ends in a dot means all that is below it."""
+    wanted = tuple(names)
+    exact = {name for name in wanted if not name.endswith(".")}
+    below = tuple(name for name in wanted if name.endswith("."))
+    roots = dict.fromkeys(name.partition(".")[0] for name in wanted)
+    index = _calls_by_library(program)
+    return [
+        call
+        for root in roots
+        for call in index.get(root, ())
+        if (call.callee in exact or (below and call.callee.startswith(below))) and not call.is_dead
+    ]
+
+
+def new_calls(now: Program, was: Program, names: Iterable[str]) -> Iterator[Call]:
+    """Calls of these beyond those of the baseline, whatever their arguments."""
+    wanted = tuple(names)
+    return added(calls_of(now, wanted), calls_of(was, wanted), callee)
+
+
+def texts_in(node: ast.AST) -> Iterator[str]:
+    """The literal texts in a piece of code."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            yield inner.value
+
+
+def only_reports(body: list[ast.stmt]) -> bool:
+    """Whether statements do nothing but print or log."""
+    return all(
+        isinstance(statement, ast.Pass)
+        or (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and _last_name(statement.value.func) in _SAYS
+        )
+        for statement in body
+    )
+
+
+def decides(fragment: Fragment) -> bool:
+    """Whether a value may decide what is done: it is tested, compared or given back."""
+    source = fragment.scope.source
+    node = fragment.node
+    for around in source.ancestors(node):
+        match around:
+            case ast.If(test=test, body=body, orelse=orelse):
+                return test is node and not (only_reports(body) and not orelse)
+            case ast.IfExp() | ast.While() | ast.Assert() | ast.Match() | ast.comprehension():
+                return True
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.BoolOp(op=ast.And()):
+                return not _only_guards_reports(source, around)
+            case ast.Return() | ast.Lambda():
+                return True
+            case ast.Assign(targets=targets):
+                return any(_is_tested(fragment.program, t) for t in targets)
+            case ast.NamedExpr(target=target) | ast.AnnAssign(target=target):
+                return _is_tested(fragment.program, target)
+            case ast.AugAssign(target=target):
+                return _is_tested(fragment.program, target)
+            case ast.stmt():
+                return False
+            case ast.keyword() | ast.Call() if _is_argument(around, node):
+                return isinstance(fragment.node, ast.Compare) and not _says(around)
+            case _:
+                node = around
+    return False
+
+
+def _is_argument(around: ast.AST, node: ast.AST) -> bool:
+    """Whether a value is handed to a function other than one that only converts it."""
+    if isinstance(around, ast.keyword):
+        return True
+    assert isinstance(around, ast.Call)
+    return around.func is not node and _last_name(around.func) not in _CONVERTS
+
+
+def _says(around: ast.AST) -> bool:
+    return isinstance(around, ast.Call) and _last_name(around.func) in _SAYS
+
+
+def _only_guards_reports(source: SourceFile, node: ast.AST) -> bool:
+    statement = source.statement(node)
+    if isinstance(statement, ast.If):
+        return only_reports(statement.body) and not statement.orelse
+    return False
+
+
+def _is_tested(program: Program, target: ast.expr) -> bool:
+    names = {
+        inner.id if isinstance(inner, ast.Name) else inner.attr
+        for inner in ast.walk(target)
+        if isinstance(inner, ast.Name | ast.Attribute)
+    } - {"self"}
+    return bool(names & tested_names(program))
+
+
+@remembered
+def tested_names(program: Program) -> frozenset[str]:
+    """Names and attributes that some condition or comparison reads."""
+    found: frozenset[str] = frozenset()
+    for source in program.project.files.values():
+        found |= _tested_in(source)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _tested_in(source: SourceFile) -> frozenset[str]:
+    tests: list[ast.AST] = []
+    for node in source.nodes:
+        match node:
+            case ast.If(test=test, body=body, orelse=orelse):
+                if orelse or not only_reports(body):
+                    tests.append(test)
+            case ast.IfExp(test=test) | ast.While(test=test):
+                tests.append(test)
+            case ast.Compare() if not isinstance(source.parents.get(node), ast.If):
+                tests.append(node)
+            case _:
+                pass
+    return frozenset(
+        inner.id if isinstance(inner, ast.Name) else inner.attr
+        for test in tests
+        for inner in ast.walk(test)
+        if isinstance(inner, ast.Name | ast.Attribute)
+    )
+
+
+def library_name(program: Program, node: ast.expr, scope: Scope) -> str:
+    """The dotted name of something of another library; empty for anything of the workspace."""
+    text = dotted(node)
+    if text is None:
+        return ""
+    spelled = program.spell(node, scope)
+    root = text.partition(".")[0]
+    return spelled if _is_imported(root, scope) else ""
+
+
+def _is_imported(name: str, scope: Scope) -> bool:
+    for around in scope.around():
+        if name in around.events:
+            return any(event.kind == "import" for event in around.events[name])
+    return False
+
+
+def warned(
+    code: str,
+    message: str,
+    place: Place | None,
+    severity: Severity = "warning",
+    contract_place: Place | None = None,
+) -> Violation:
+    """A finding that is left to a run unless it is said to be certain."""
+    return violation(code, message, severity=severity, place=place, contract_place=contract_place)
+
+
+def shown(text: str, length: int = 60) -> str:
+    """A piece of code on one line, for a message."""
+    return " ".join(text.split())[:length]
+
+
+def _last_name(func: ast.expr) -> str:
+    match func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""

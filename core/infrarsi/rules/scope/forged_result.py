@@ -1,0 +1,228 @@
+"""S404: what is printed follows from the training, not from a recording.
+
+A loss that comes from a formula, a table or a constant looks like training and is none. Each
+printed loss is followed back to the model's output; where the baseline's came from there and the
+present one does not, that is said. Reading the loss later or less often is fine.
+
+Mend it by printing the loss that was computed.
+"""
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from infrarsi.contract import Severity, Violation
+from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import parameters
+from infrarsi.rules.change import Change
+from infrarsi.rules.fragments import Fragment, fresh, pieces
+from infrarsi.rules.regions import nodes_in, step_regions
+from infrarsi.rules.remembered import remembered
+from infrarsi.rules.scope.everywhere import everywhere, new_calls, shown, warned
+
+CODE = "S404"
+_PRINTS = {
+    *("print", "info", "write", "log", "add_scalar", "log_metrics", "debug", "set_postfix"),
+    *("warning", "update", "append", "writerow", "dump", "dumps", "set_description"),
+}
+_STREAMS = ("contextlib.redirect_stdout", "contextlib.redirect_stderr")
+_STARTS = {"zeros", "zeros_like", "tensor", "new_zeros", "empty", "float", "list", "dict", "deque"}
+_ADDS = {"append", "add_", "extend", "update", "copy_", "fill_"}
+_HELD = "the contract holds that what is printed follows from the training"
+
+
+def find(change: Change) -> Iterator[Violation]:
+    """An error for a literal, a warning for what the model plays no part in."""
+    if change.sides is None:
+        return
+    now, was = change.sides
+    for call in new_calls(now, was, _STREAMS):
+        yield warned(
+            CODE, f"`{shown(call.signature)}` redirects what is printed; {_HELD}.", call.place
+        )
+    held = _losses(was)
+    if not any(is_computed(was, piece.node) for piece in held):
+        return
+    for piece in fresh(_losses(now), held):
+        if not is_computed(now, piece.node):
+            severity: Severity = "error" if isinstance(piece.node, ast.Constant) else "warning"
+            yield _found(piece, severity)
+    names = {name for piece in _losses(now) for name in _read(piece.node)}
+    for piece in fresh(_set_in_step(now, names), _set_in_step(was, names)):
+        if not is_computed(now, piece.node) and not _is_start(piece.node):
+            yield _found(piece, "warning")
+
+
+def _found(piece: Fragment, severity: Severity) -> Violation:
+    return warned(
+        CODE,
+        f"`{shown(piece.written)}` is given out as the loss and does not come from the model; "
+        f"{_HELD}.",
+        piece.place,
+        severity,
+    )
+
+
+@remembered
+def _losses(program: Program) -> list[Fragment]:
+    """What is given out under the name of a loss."""
+    found: list[Fragment] = []
+    for call in program.called(_PRINTS):
+        if not call.is_dead:
+            found += [Fragment(program, call.site.scope, node) for node in _labelled(call)]
+    return found
+
+
+def _labelled(call: Call) -> Iterator[ast.expr]:
+    """The values in a call that a text, a key or a keyword calls a loss."""
+    for node in ast.walk(call.site.call):
+        match node:
+            case ast.JoinedStr(values=parts):
+                yield from _fields(parts)
+            case ast.Dict(keys=keys, values=values):
+                yield from (v for k, v in zip(keys, values, strict=True) if _says_loss(k))
+            case ast.keyword(arg=str() as name, value=value) if "loss" in name.lower():
+                yield value
+            case ast.BinOp(left=text, op=ast.Mod(), right=right) if _says_loss(text):
+                yield right
+            case ast.Call(func=ast.Attribute(attr="format", value=text)) if _says_loss(text):
+                yield from node.args
+            case _:
+                pass
+    yield from _beside(call)
+
+
+def _fields(parts: list[ast.expr]) -> Iterator[ast.expr]:
+    """The fields of a formatted text that come right after the word."""
+    for label, part in pairwise(parts):
+        said = str(label.value).lower() if isinstance(label, ast.Constant) else ""
+        if isinstance(part, ast.FormattedValue) and "loss" in said[-16:]:
+            yield part.value
+
+
+def _says_loss(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and "loss" in str(node.value).lower()
+
+
+def _beside(call: Call) -> Iterator[ast.expr]:
+    """`print("loss", value)` and `add_scalar("loss", value)`."""
+    for label, value in pairwise(call.site.call.args):
+        if _says_loss(label):
+            yield value
+
+
+def _set_in_step(program: Program, names: set[str]) -> list[Fragment]:
+    """Values that a step assigns to a name that is given out as the loss."""
+    kinds = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+    found = pieces(program, step_regions(program), lambda n: bool(_written(n) & names), *kinds)
+    return [
+        Fragment(program, piece.scope, value)
+        for piece in found
+        if (value := getattr(piece.node, "value", None)) is not None
+    ]
+
+
+def _is_start(node: ast.AST) -> bool:
+    """A value a sum begins with."""
+    match node:
+        case ast.Constant() | ast.List() | ast.Dict() | ast.Tuple():
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in _STARTS
+        case _:
+            return False
+
+
+def is_computed(program: Program, node: ast.AST) -> bool:
+    """Whether an expression reads something that comes from the model's output."""
+    known = _tainted(program)
+    if any(name in known for name in _read(node)):
+        return True
+    sources = _origins(program)
+    return any(inner in sources for inner in ast.walk(node))
+
+
+@remembered
+def _origins(program: Program) -> frozenset[ast.AST]:
+    flow = program.work.flow
+    return frozenset(site.call for site in (*flow.losses, *flow.forwards))
+
+
+@remembered
+def _tainted(program: Program) -> frozenset[str]:
+    """Names that hold, or give back, something that comes from the model's output."""
+    origins = _origins(program)
+    moves = list(_moves(program))
+    known: set[str] = set()
+    for _ in range(8):
+        fresh_names = {
+            name
+            for targets, node, reads in moves
+            if not targets <= known
+            and (reads & known or any(inner in origins for inner in ast.walk(node)))
+            for name in targets
+        }
+        if fresh_names <= known:
+            break
+        known |= fresh_names
+    return frozenset(known - {"self", "model", "args", "cfg", "config", "torch"})
+
+
+def _moves(program: Program) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
+    """(names written, what they are written from, names read there), over all files."""
+    for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For):
+        for _, node in nodes_in(everywhere(program), kind):
+            value = getattr(node, "value", None) or getattr(node, "iter", None)
+            if value is not None:
+                yield _written(node), value, set(_read(value))
+    for scope in program.project.scopes.values():
+        for event in scope.returns:
+            if event.value is not None and scope.name:
+                yield {scope.name}, event.value, set(_read(event.value))
+    for call in program.calls:
+        yield from _moved_by(call, _parameters(program))
+
+
+def _moved_by(
+    call: Call, functions: dict[str, list[str]]
+) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
+    """What a call hands to the parameters of a function, and what it adds to an object."""
+    names = functions.get(call.name, [])
+    for name, argument in zip(names, call.site.call.args, strict=False):
+        yield {name}, argument, set(_read(argument))
+    for keyword in call.site.call.keywords if names else ():
+        if keyword.arg is not None:
+            yield {keyword.arg}, keyword.value, set(_read(keyword.value))
+    func = call.site.call.func
+    if call.name in _ADDS and isinstance(func, ast.Attribute):
+        given = {name for argument in call.site.call.args for name in _read(argument)}
+        yield set(_read(func.value)), call.site.call, given
+
+
+@remembered
+def _parameters(program: Program) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for scope in program.project.scopes.values():
+        if scope.name and not isinstance(scope.node, ast.Module | ast.ClassDef):
+            names = [name for name, _ in parameters(scope.node)]
+            found[scope.name] = names[1:] if names[:1] == ["self"] else names
+    return found
+
+
+def _written(node: ast.AST) -> set[str]:
+    targets = list(getattr(node, "targets", ())) or [getattr(node, "target", None)]
+    return {
+        inner.id if isinstance(inner, ast.Name) else inner.attr
+        for target in targets
+        if target is not None
+        for inner in ast.walk(target)
+        if isinstance(inner, ast.Name | ast.Attribute)
+    } - {"self"}
+
+
+def _read(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            yield inner.id
+        elif isinstance(inner, ast.Attribute):
+            yield inner.attr
