@@ -20,7 +20,7 @@ from pathlib import Path
 from measures import write_measures
 from scipy.stats import binomtest
 
-from infrarsi.contract import make_lock
+from infrarsi.contract import CATALOGUE, make_lock
 from infrarsi.frozen import Frozen
 from infrarsi.judge.evidence import JudgedEvidence
 from infrarsi.wire.messages import StartCampaign
@@ -74,7 +74,10 @@ class Answer(Frozen):
     @property
     def both(self) -> str:
         """What `infrarsi verify` answers."""
-        return "rejected" if self.errors or self.judge is None else self.judge
+        if self.errors or self.judge is None:
+            return "rejected"
+        unsettled = any(not CATALOGUE[code].shows_in_runs for code in self.warnings)
+        return "inconclusive" if unsettled and self.judge == "accepted" else self.judge
 
 
 def answer(case: Case, record: bool) -> Answer:

@@ -16,12 +16,18 @@ DecidedBy = Literal["static", "judge", "both"]
 
 
 class Code(Frozen):
-    """One code. `decided_by` says which guard can reject on it: reading, evidence or either."""
+    """One code. `decided_by` says which guard can reject on it: reading, evidence or either.
+
+    Where `shows_in_runs` is false, a run in the sandbox may look honest though the code is broken
+    (a clock read too early, state left in a folder that is private there): then a suspicion that
+    reading has cannot be settled by running.
+    """
 
     code: str
     title: str
     decided_by: DecidedBy
     summary: str
+    shows_in_runs: bool = True
 
     @property
     def family(self) -> Family:

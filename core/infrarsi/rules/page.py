@@ -48,7 +48,8 @@ def _entry(code: Code) -> str:
     if code.code[0] in "DP":
         return "".join(lines)
     guard = _GUARD[code.decided_by]
-    lines.append(f"\nDecided by {guard}.\n")
+    unsettled = "" if code.shows_in_runs else " A suspicion cannot be settled by running."
+    lines.append(f"\nDecided by {guard}.{unsettled}\n")
     if code.code in RULES:
         _, _, text = help_page(code.code).partition("\n")
         lines.append(f"\n{text.strip()}\n")

@@ -3,7 +3,9 @@
 The verdict is on the contract; the gain stands beside it with an interval that may well be wide.
 """
 
+from infrarsi.contract.catalogue import CATALOGUE
 from infrarsi.contract.contract import Protocol
+from infrarsi.contract.violation import Violation
 from infrarsi.judge.verdict import Verdict
 from infrarsi.reading import follow
 from infrarsi.rules import check_change
@@ -42,7 +44,20 @@ def verify(context: Context) -> VerifyResult:
     effort = QUICK if request.quick else full
     context.emit_once("plan", Planned(plan=_plan(effort)))
     judged = judge_by_runs(Confirming(context, job, frozen, None, effort))
-    return judged.model_copy(update={"violations": (*static.violations, *judged.violations)})
+    return with_suspicions(judged, static.violations)
+
+
+def with_suspicions(judged: VerifyResult, suspicions: tuple[Violation, ...]) -> VerifyResult:
+    """The judge's answer beside what reading suspects.
+
+    A suspicion that no run can settle keeps an acceptance open.
+    """
+    answer = judged.model_copy(update={"violations": (*suspicions, *judged.violations)})
+    unsettled = [v for v in suspicions if not CATALOGUE[v.code].shows_in_runs]
+    if judged.verdict != "accepted" or not unsettled:
+        return answer
+    missing = tuple(f"No run can settle {v.code}: {v.message}" for v in unsettled)
+    return answer.model_copy(update={"verdict": "inconclusive", "missing": missing})
 
 
 def judge_by_runs(confirming: Confirming) -> VerifyResult:
