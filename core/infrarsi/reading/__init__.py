@@ -1,5 +1,6 @@
 """Text to facts: what a job's sources say, with places, and what could not be understood."""
 
+from infrarsi.reading.memory import Memory
 from infrarsi.reading.program import Call, Program
 from infrarsi.reading.propose import bare_job, default_job, propose_contract
 from infrarsi.reading.read import follow, read
@@ -9,6 +10,7 @@ from infrarsi.reading.sources import MappingSources, Sources
 __all__ = [
     "Call",
     "MappingSources",
+    "Memory",
     "Problem",
     "Program",
     "Reading",

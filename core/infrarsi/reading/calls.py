@@ -9,7 +9,7 @@ from infrarsi.reading.comprehensions import quantified
 from infrarsi.reading.externals import call_external
 from infrarsi.reading.frames import Argument, Frame, bind_arguments
 from infrarsi.reading.options import Option, convert, given_texts, given_value, is_namespace
-from infrarsi.reading.project import CallSite
+from infrarsi.reading.parts import CallSite
 from infrarsi.reading.scopes import Function, Scope, parameters
 from infrarsi.reading.texts import text_method
 from infrarsi.reading.values import (
@@ -78,6 +78,7 @@ def enter(evaluator: "Evaluator", function: FunctionValue, node: ast.Call, frame
     if function.scope.is_generator:
         return Generated(inner)
     if function.scope in evaluator.calling:
+        evaluator.trace.never()
         return Unknown(f"`{function.scope.name}` calls itself")
     evaluator.calling.append(function.scope)
     try:
@@ -123,8 +124,22 @@ def entered_frame(
             if isinstance(definition, Function)
             else None
         )
-        evaluator.entered[key] = Frame(function.scope, function.closure, bound, function.this)
+        made = Frame(function.scope, function.closure, bound, function.this)
+        evaluator.entered[key] = as_before(evaluator, key, made)
     return evaluator.entered[key]
+
+
+def as_before(evaluator: "Evaluator", key: tuple[ast.AST, Frame, Scope], made: Frame) -> Frame:
+    """The frame that was made for the same call of the same function in an earlier state."""
+    call = key[0]
+    if isinstance(call, ast.Call) and any(keyword.arg is None for keyword in call.keywords):
+        return made
+    return evaluator.trace.again(
+        key[1].scope.source,
+        ("entered", evaluator.subject, key),
+        lambda frame: frame.parent is made.parent and frame.this is made.this,
+        made,
+    )
 
 
 def argument_of(
@@ -144,6 +159,7 @@ def spread_call(evaluator: "Evaluator", call: ast.Call, frame: Frame) -> ast.Cal
     """The call with each `**mapping` that is followed written out as named arguments."""
     if all(keyword.arg is not None for keyword in call.keywords):
         return call
+    evaluator.trace.never()
     key = (call, frame)
     if key not in evaluator.spread:
         evaluator.spread[key] = call

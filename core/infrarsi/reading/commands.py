@@ -58,7 +58,7 @@ _RUNNERS: dict[str, Kind] = {
 _WRAPS = {"draccus.wrap", "pyrallis.wrap", "chz.main"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Command:
     """A function the launch line starts; `decorators` are the calls that stand over it."""
 
@@ -82,7 +82,7 @@ def parser_method(
 
 def parameter_value(evaluator: "Evaluator", function: Scope, name: str) -> Value | None:
     """What the launch line makes of a command's parameter; None where it is no command."""
-    command = commands(evaluator).get(function)
+    command = _command(evaluator, function)
     node = function.node
     if command is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
@@ -105,25 +105,33 @@ def parameter_value(evaluator: "Evaluator", function: Scope, name: str) -> Value
             return _plain(evaluator, command, node, name, default, annotation, outer)
 
 
-def commands(evaluator: "Evaluator") -> dict[Scope, Command]:
-    """All commands of the project."""
-    if evaluator.commands is None:
-        evaluator.commands = {}
-        for scope in evaluator.project.scopes.values():
-            if isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef):
-                command = _decorated(evaluator, scope, scope.node)
-                if command is not None:
-                    evaluator.commands[scope] = command
-        for site_name in {name.rpartition(".")[2] for name in _RUNNERS}:
-            for site in evaluator.project.calls_by_name.get(site_name, []):
-                frame = evaluator.frame(site.scope)
-                callee = evaluator.value(site.call.func, frame)
-                kind = _RUNNERS.get(callee.name) if isinstance(callee, Symbol) else None
-                if kind is not None and site.call.args:
-                    function = evaluator.value(site.call.args[0], frame)
-                    if isinstance(function, FunctionValue):
-                        evaluator.commands.setdefault(function.scope, Command(kind))
-    return evaluator.commands
+def index_commands(evaluator: "Evaluator") -> None:
+    """Find all commands of the project."""
+    for scope in evaluator.project.scopes.values():
+        if isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            command = _decorated(evaluator, scope, scope.node)
+            if command is not None:
+                evaluator.commands[scope] = command
+    for site_name in {name.rpartition(".")[2] for name in _RUNNERS}:
+        for site in evaluator.project.calls_by_name.get(site_name, []):
+            frame = evaluator.frame(site.scope)
+            callee = evaluator.value(site.call.func, frame)
+            kind = _RUNNERS.get(callee.name) if isinstance(callee, Symbol) else None
+            if kind is not None and site.call.args:
+                function = evaluator.value(site.call.args[0], frame)
+                if isinstance(function, FunctionValue):
+                    evaluator.commands.setdefault(function.scope, Command(kind))
+
+
+def _command(evaluator: "Evaluator", function: Scope) -> Command | None:
+    if not evaluator.is_ready:
+        evaluator.trace.never()
+        return evaluator.commands.get(function)
+    return evaluator.trace.look(evaluator.subject, _known_command, function)
+
+
+def _known_command(evaluator: "Evaluator", function: Scope) -> Command | None:
+    return evaluator.commands.get(function)
 
 
 def _decorated(

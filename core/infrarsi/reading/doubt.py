@@ -33,5 +33,5 @@ def doubted(
         return library.unseen
     if not has_loop and name == "parameters":
         return Unknown("no training loop was found")
-    half_typed = any(_WORDS[name].search(source.lost) for source in project.files.values())
+    half_typed = any(_WORDS[name].search(text) for text in project.lost())
     return Unknown("a line that may set it is half typed") if half_typed else value

@@ -6,17 +6,19 @@ With `overrides` the same question is answered as if some literals held other va
 """
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
 
 from infrarsi.frozen import Scalar
-from infrarsi.reading import calls, commands, expressions, imports, mappings, objects
+from infrarsi.reading import calls, commands, expressions, heirs, imports, mappings, objects
 from infrarsi.reading.externals import environment, is_builtin, literal
-from infrarsi.reading.frames import Frame
+from infrarsi.reading.frames import Frame, frame_of
 from infrarsi.reading.half_typed import HALF_TYPED
-from infrarsi.reading.heirs import constructor_calls
+from infrarsi.reading.memory import NEVER_KEPT, Kept
 from infrarsi.reading.operators import binary, compare, is_true, unary
-from infrarsi.reading.options import find_options
-from infrarsi.reading.project import CallSite, Project
+from infrarsi.reading.options import Option, find_options
+from infrarsi.reading.parts import CallSite
+from infrarsi.reading.project import Project
 from infrarsi.reading.scopes import Event, Function, Guard, Scope, parameters
 from infrarsi.reading.values import (
     ClassValue,
@@ -33,6 +35,7 @@ from infrarsi.reading.values import (
     same_value,
 )
 
+T = TypeVar("T")
 _MAX_DEPTH = 60
 _MAX_WORK = 200_000
 
@@ -44,10 +47,11 @@ class Evaluator:
         """`overrides` gives values by `Origin.key`."""
         self.project = project
         self.launch = project.launch
-        self.options = find_options(project)
         self._overrides = overrides or {}
-        self._frames: dict[Scope, Frame] = {}
-        self._known: dict[tuple[ast.AST, Frame], Value] = {}
+        self.trace = project.trace
+        self.subject: Hashable = ("evaluator", frozenset(self._overrides.items()))
+        self.trace.subjects[self.subject] = self
+        self._known: dict[tuple[ast.AST, Frame], Kept] = {}
         self._open: set[tuple[ast.AST, Frame]] = set()
         self._work = 0
         self.calling: list[Scope] = []
@@ -55,37 +59,60 @@ class Evaluator:
         self.holding: set[tuple[Scope, str]] = set()
         self.entered: dict[tuple[ast.AST, Frame, Scope], Frame] = {}
         self.spread: dict[tuple[ast.Call, Frame], ast.Call] = {}
-        self.heirs: dict[Scope, list[Scope]] | None = None
-        self.commands: dict[Scope, commands.Command] | None = None
+        self.heirs: dict[Scope, list[Scope]] = {}
+        self.commands: dict[Scope, commands.Command] = {}
+        self.is_ready = False
+        heirs.index_heirs(self)
+        commands.index_commands(self)
+        self.is_ready = True
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """All options any parser of the job defines."""
+        return find_options(self.project)
 
     def frame(self, scope: Scope) -> Frame:
         """The scope without a particular call in mind."""
-        if scope not in self._frames:
-            parent = self.frame(scope.parent) if scope.parent else None
-            self._frames[scope] = Frame(scope, parent)
-        return self._frames[scope]
+        return frame_of(scope)
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
         """What `node`, written in `frame`, amounts to."""
         key = (node, frame)
-        if key in self._known:
-            return self._known[key]
+        known = self._known.get(key)
+        if known is not None:
+            self.trace.need(known[1])
+            return known[0]
+        home = frame.scope.source
+        kept = self.trace.recall(home, (self.subject, key))
+        if kept is not None:
+            self._known[key] = kept
+            return kept[0]
         self._work += 1
         if key in self._open:
+            self.trace.never()
             return Unknown("it depends on itself")
         if len(self._open) > _MAX_DEPTH or self._work > _MAX_WORK:
+            self.trace.never()
             return Unknown("it is too deeply computed to be followed")
         self._open.add(key)
+        self.trace.begin()
         try:
+            self.project.modules.get(home.file)
             result = self._evaluate(node, frame)
         finally:
             self._open.discard(key)
-        self._known[key] = result
+            needs = self.trace.end()
+        self._known[key] = result, needs
+        self.trace.keep(home, (self.subject, key), (result, needs))
         return result
+
+    def ask(self, question: Hashable, answer: Callable[[], T]) -> T:
+        """What was found out before and still holds, else the answer."""
+        return self.trace.ask(None, (self.subject, question), answer)
 
     def preset(self, node: ast.expr, frame: Frame, value: Value) -> None:
         """Let an expression that was made up stand for a value."""
-        self._known[(node, frame)] = value
+        self._known[(node, frame)] = value, NEVER_KEPT
 
     def named(self, node: ast.expr, frame: Frame, name: str) -> Value:
         """The value of an expression bound to `name`: a literal there becomes an origin."""
@@ -184,7 +211,7 @@ class Evaluator:
             elif isinstance(callee, Unknown) and isinstance(site.call.func, ast.Attribute):
                 unclear.append(site)
         if wanted is not function:
-            sites += constructor_calls(self, wanted)
+            sites += heirs.constructor_calls(self, wanted)
         return sites or (unclear if objects.is_method(function) else [])
 
     def _evaluate(self, node: ast.expr, frame: Frame) -> Value:

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from infrarsi.reading.calls import entered_frame
+from infrarsi.reading.calls import as_before, entered_frame
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.flow import Fetch
 from infrarsi.reading.frames import Frame
@@ -100,7 +100,7 @@ class _Explorer:
         key = (method.scope.node, method.closure, method.scope)
         if key not in self.evaluator.entered:
             frame = Frame(method.scope, method.closure, None, method.this)
-            self.evaluator.entered[key] = frame
+            self.evaluator.entered[key] = as_before(self.evaluator, key, frame)
         return self.evaluator.entered[key]
 
     def _made_loader(self, value: Instance) -> None:

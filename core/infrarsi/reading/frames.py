@@ -1,6 +1,7 @@
 """A scope as it is entered: with the arguments of one call, or without a call in mind."""
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,12 @@ class Frame:
         while frame is not None:
             yield frame
             frame = frame.parent
+
+
+@functools.lru_cache(maxsize=16384)
+def frame_of(scope: Scope) -> Frame:
+    """The scope without a particular call in mind; the same object for the same scope."""
+    return Frame(scope, frame_of(scope.parent) if scope.parent else None)
 
 
 def bind_arguments(

@@ -3,7 +3,7 @@
 import ast
 from typing import TYPE_CHECKING
 
-from infrarsi.reading.project import CallSite
+from infrarsi.reading.parts import CallSite
 from infrarsi.reading.scopes import Function, Scope
 from infrarsi.reading.values import ClassValue, Instance
 
@@ -13,13 +13,22 @@ if TYPE_CHECKING:
 
 def heirs(evaluator: "Evaluator", owner: Scope) -> list[Scope]:
     """The classes that derive from a class, directly or not, nearest first."""
-    if evaluator.heirs is None:
-        evaluator.heirs = {}
-        for scope in evaluator.project.scopes.values():
-            for base in scope.node.bases if isinstance(scope.node, ast.ClassDef) else []:
-                value = evaluator.value(base, evaluator.frame(scope.parent or scope))
-                if isinstance(value, ClassValue):
-                    evaluator.heirs.setdefault(value.scope, []).append(scope)
+    if not evaluator.is_ready:
+        evaluator.trace.never()
+        return _heirs(evaluator, owner)
+    return list(evaluator.trace.look(evaluator.subject, _heirs, owner))
+
+
+def index_heirs(evaluator: "Evaluator") -> None:
+    """Find which classes each class's bases are."""
+    for scope in evaluator.project.scopes.values():
+        for base in scope.node.bases if isinstance(scope.node, ast.ClassDef) else []:
+            value = evaluator.value(base, evaluator.frame(scope.parent or scope))
+            if isinstance(value, ClassValue):
+                evaluator.heirs.setdefault(value.scope, []).append(scope)
+
+
+def _heirs(evaluator: "Evaluator", owner: Scope) -> list[Scope]:
     found = list(evaluator.heirs.get(owner, ()))
     for scope in found:
         found += [s for s in evaluator.heirs.get(scope, ()) if s not in found and s is not owner]

@@ -35,6 +35,7 @@ def imported(
 def module_member(evaluator: "Evaluator", file: str, name: str) -> Value:
     """What a name means at the end of a module of the workspace."""
     if (file, name) in evaluator.importing:
+        evaluator.trace.never()
         return Unknown(f"`{name}` is imported in a circle")
     evaluator.importing.append((file, name))
     try:

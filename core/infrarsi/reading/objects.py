@@ -246,6 +246,7 @@ def _holds(evaluator: "Evaluator", scope: Scope, path: str, instance: Instance) 
     """Whether what stands before the last dot of a written path is the object."""
     root, *between = path.split(".")[:-1]
     if (scope, path) in evaluator.holding:
+        evaluator.trace.never()
         return False
     evaluator.holding.add((scope, path))
     try:

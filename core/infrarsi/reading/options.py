@@ -2,10 +2,12 @@
 
 import argparse
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from infrarsi.reading.project import CallSite, Project
+from infrarsi.reading.parts import CallSite
+from infrarsi.reading.project import Project
 from infrarsi.reading.values import Known, Origin, Symbol, Unknown, Value
 
 _FLAGS = {"store_true": True, "store_false": False}
@@ -88,6 +90,7 @@ def convert(text: str, kind: Value | None) -> str | int | float | Unknown:
         return Unknown("its text does not fit its type")
 
 
+@functools.lru_cache(maxsize=1024)
 def _option(site: CallSite) -> Option | None:
     flags = tuple(
         argument.value

@@ -2,102 +2,110 @@
 
 import ast
 import posixpath
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection
+from itertools import chain
+from typing import TypeVar
 
 from infrarsi.launch import Launch
 from infrarsi.reading.configurator import apply_configurator
 from infrarsi.reading.documents import Document, Format, parse_document
+from infrarsi.reading.memory import Memory, Trace
+from infrarsi.reading.parts import CallSite, imports_of, parts_of
 from infrarsi.reading.scopes import Scope, module_scope, scope_of_file
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.syntax import SourceFile, parse_source
+from infrarsi.reading.watched import Watched
 
 _MAX_FILES = 200
-
-
-@dataclass(frozen=True, eq=False)
-class CallSite:
-    """One call in the project and the scope it is written in."""
-
-    call: ast.Call
-    scope: Scope
-
-    @property
-    def name(self) -> str:
-        """The last name of what is called: `step` of `optimizer.step()`."""
-        match self.call.func:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                return name
-            case _:
-                return ""
+T = TypeVar("T")
 
 
 class Project:
     """The reachable files of one job, parsed."""
 
-    def __init__(self, sources: Sources, launch: Launch) -> None:
+    def __init__(self, sources: Sources, launch: Launch, memory: Memory | None = None) -> None:
         """Follow the imports from the launch's script on."""
         self.launch = launch
-        self._sources = sources
-        self._roots = _import_roots(launch)
-        self.files: dict[str, SourceFile] = {}
-        self.modules: dict[str, Scope] = {}
-        self.documents: dict[str, Document] = {}
+        self.trace = Trace(memory)
+        self.trace.subjects["project"] = self
+        self.sources = sources
+        self.roots = _import_roots(launch)
+        self._files: dict[str, SourceFile] = {}
+        self._modules: dict[str, Scope] = {}
+        self._documents: dict[str, Document] = {}
         self._load_reachable()
-        self.overlays = apply_configurator(self.modules.get(launch.script), sources, launch)
-        self.scopes: dict[ast.AST, Scope] = {
-            scope.node: scope for module in self.modules.values() for scope in _all_scopes(module)
-        }
-        self.calls = [site for file in self.files for site in self._calls_of(file)]
-        self.attribute_writes: dict[str, list[tuple[Scope, str]]] = {}
-        for scope in self.scopes.values():
-            for path in scope.events:
-                if "." in path:
-                    self.attribute_writes.setdefault(path.rpartition(".")[2], []).append(
-                        (scope, path)
-                    )
-        self.calls_by_name: dict[str, list[CallSite]] = {}
-        for site in self.calls:
-            self.calls_by_name.setdefault(site.name, []).append(site)
-
-    @cached_property
-    def additions(self) -> dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]]:
+        self.overlays = apply_configurator(self._modules.get(launch.script), sources, launch)
+        self._parts = {file: parts_of(module) for file, module in self._modules.items()}
+        look = self.trace.look
+        self.files = Watched(self._files, self._whole, lambda file: look("project", _module, file))
+        self.modules = Watched(
+            self._modules, self._whole, lambda file: look("project", _module, file)
+        )
+        self.documents = Watched(self._documents, self.trace.never, lambda _: self.trace.never())
+        parts = self._parts.values()
+        scopes = dict(chain.from_iterable(part.scopes.items() for part in parts))
+        self.scopes = Watched(scopes, self._whole, lambda _: None)
+        writes = _gathered([part.writes for part in parts])
+        self.attribute_writes = Watched(
+            writes, self._whole, lambda name: look("project", _writes, name)
+        )
+        by_name = _gathered([part.by_name for part in parts])
+        self.calls_by_name = Watched(
+            by_name, self._whole, lambda name: look("project", _named, name)
+        )
+        added = dict(chain.from_iterable(part.additions.items() for part in parts))
+        self.additions = Watched(added, self._whole, lambda key: look("project", _added, key))
         """Calls that add to a list by its name (`batches.append(x)`), with what they add."""
-        found: dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]] = {}
-        for method in ("append", "extend", "insert"):
-            for site in self.calls_by_name.get(method, []):
-                match site.call:
-                    case ast.Call(func=ast.Attribute(value=ast.Name(id=held)), args=[*_, element]):
-                        found.setdefault((site.scope, held), []).append((site.call, element))
-                    case _:
-                        pass
-        return found
+
+    @property
+    def calls(self) -> list[CallSite]:
+        """All calls, in order of file and place."""
+        self._whole()
+        return [site for parts in self._parts.values() for site in parts.calls]
+
+    def calls_in(self, files: Collection[str]) -> list[CallSite]:
+        """The calls of some files, in order of file and place."""
+        ordered = [file for file in self.trace.look("project", _order) if file in files]
+        for file in ordered:
+            self.trace.look("project", _module, file)
+        return [site for file in ordered for site in self._parts[file].calls]
+
+    def mentions(self, word: str) -> bool:
+        """Whether some file holds the word, anywhere."""
+        return self.trace.look("project", _mentions, word)
+
+    def lost(self) -> tuple[str, ...]:
+        """The texts of what is missing in the files' trees."""
+        return self.trace.look("project", _lost)
+
+    def naming(self, canonical: str) -> list[tuple[Scope, str]]:
+        """The scopes that bind a spelling of a canonical name to a value, with that spelling."""
+        return self.trace.look("project", _naming, canonical)
 
     @property
     def half_typed(self) -> bool:
         """Whether some line of the job does not parse."""
-        sources = any(source.broken for source in self.files.values())
-        return sources or any(document.broken for document in self.documents.values())
+        if self._documents:
+            self.trace.never()
+        sources = self.trace.look("project", _is_broken)
+        return sources or any(document.broken for document in self._documents.values())
 
     def text(self, path: str) -> str | None:
         """The text of any file of the workspace."""
-        return self._sources.text(path)
+        return self.trace.look("project", _text, path)
 
     def document(self, path: str, form: Format) -> Document | None:
         """A configuration file, parsed; it counts as read from then on."""
-        text = self._sources.text(path)
+        self.trace.never()
+        text = self.sources.text(path)
         if text is None:
             return None
-        self.documents[path] = parse_document(path, text, form)
-        return self.documents[path]
+        self._documents[path] = parse_document(path, text, form)
+        return self._documents[path]
 
     def scope_of(self, file: str, node: ast.AST) -> Scope:
         """The innermost scope around a node (for a function: the scope it is defined in)."""
-        for ancestor in self.files[file].ancestors(node):
-            if ancestor in self.scopes:
-                return self.scopes[ancestor]
-        return self.modules[file]
+        return self._parts[file].scope_of(node)
 
     def is_overlay(self, call: ast.Call) -> bool:
         """Whether a call of `exec` runs a configurator whose effect is known."""
@@ -110,9 +118,10 @@ class Project:
             base = posixpath.dirname(importer)
             for _ in range(level - 1):
                 base = posixpath.dirname(base)
-            return self._module_at(posixpath.join(base, path) if path else base)
-        found = (self._module_at(posixpath.join(root, path)) for root in self._roots)
-        return next((file for file in found if file is not None), None)
+            return self.trace.look(
+                "project", _module_at, posixpath.join(base, path) if path else base
+            )
+        return self.trace.look("project", _found_module, path)
 
     def imported_files(self, node: ast.Import | ast.ImportFrom, importer: str) -> list[str]:
         """The workspace files an import statement runs or may run."""
@@ -128,30 +137,21 @@ class Project:
             ]
         return [file for file in found if file is not None]
 
-    def _module_at(self, path: str) -> str | None:
-        for candidate in (f"{path}.py", f"{path}/__init__.py"):
-            if self._sources.text(candidate) is not None:
-                return candidate
-        return None
+    def _whole(self) -> None:
+        self.trace.look("project", _everything)
 
     def _load_reachable(self) -> None:
         queue = [self.launch.script]
-        while queue and len(self.files) < _MAX_FILES:
+        while queue and len(self._files) < _MAX_FILES:
             file = queue.pop(0)
-            text = None if file in self.files else self._sources.text(file)
+            text = None if file in self._files else self.sources.text(file)
             if text is None:
                 continue
-            source = self.files[file] = parse_source(file, text)
+            source = self._files[file] = parse_source(file, text)
             is_configured = file == self.launch.script and "configurator" in text
-            self.modules[file] = module_scope(source) if is_configured else scope_of_file(source)
-            for node in source.nodes:
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    queue += self.imported_files(node, file)
-
-    def _calls_of(self, file: str) -> Iterator[CallSite]:
-        for node in self.files[file].nodes:
-            if isinstance(node, ast.Call):
-                yield CallSite(node, self.scope_of(file, node))
+            self._modules[file] = module_scope(source) if is_configured else scope_of_file(source)
+            for node in imports_of(source):
+                queue += self.imported_files(node, file)
 
 
 def _import_roots(launch: Launch) -> list[str]:
@@ -163,7 +163,69 @@ def _import_roots(launch: Launch) -> list[str]:
     return list(dict.fromkeys(roots))
 
 
-def _all_scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for inner in scope.inner.values():
-        yield from _all_scopes(inner)
+def _gathered(parts: list[dict[str, list[T]]]) -> dict[str, list[T]]:
+    """All files' lists by name, in order of file; those of one file as they are."""
+    found: dict[str, list[T]] = {}
+    for part in parts:
+        for name, several in part.items():
+            known = found.get(name)
+            found[name] = several if known is None else [*known, *several]
+    return found
+
+
+def _everything(project: Project) -> tuple[Scope, ...]:
+    return tuple(project.modules.held.values())
+
+
+def _order(project: Project) -> tuple[str, ...]:
+    return tuple(project.modules.held)
+
+
+def _mentions(project: Project, word: str) -> bool:
+    return any(word in module.source.text for module in project.modules.held.values())
+
+
+def _lost(project: Project) -> tuple[str, ...]:
+    sources = (module.source for module in project.modules.held.values())
+    return tuple(source.lost for source in sources if source.broken)
+
+
+def _naming(project: Project, canonical: str) -> list[tuple[Scope, str]]:
+    modules = project.modules.held.values()
+    return [held for module in modules for held in parts_of(module).naming(canonical)]
+
+
+def _module(project: Project, file: str | None) -> Scope | None:
+    return project.modules.held.get(file) if file is not None else None
+
+
+def _writes(project: Project, name: str) -> list[tuple[Scope, str]]:
+    return project.attribute_writes.held.get(name, [])
+
+
+def _named(project: Project, name: str) -> list[CallSite]:
+    return project.calls_by_name.held.get(name, [])
+
+
+def _added(project: Project, key: tuple[Scope, str]) -> list[tuple[ast.AST, ast.expr]]:
+    return project.additions.held.get(key, [])
+
+
+def _is_broken(project: Project) -> bool:
+    return any(module.source.broken for module in project.modules.held.values())
+
+
+def _text(project: Project, path: str) -> str | None:
+    return project.sources.text(path)
+
+
+def _found_module(project: Project, path: str) -> str | None:
+    found = (_module_at(project, posixpath.join(root, path)) for root in project.roots)
+    return next((file for file in found if file is not None), None)
+
+
+def _module_at(project: Project, path: str) -> str | None:
+    for candidate in (f"{path}.py", f"{path}/__init__.py"):
+        if project.sources.text(candidate) is not None:
+            return candidate
+    return None

@@ -13,6 +13,7 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.find_knobs import find_knobs
 from infrarsi.reading.horizon import updates_fact
 from infrarsi.reading.loading import named_documents
+from infrarsi.reading.memory import Memory
 from infrarsi.reading.numerics import loss_fact, parameters_fact, precision_fact
 from infrarsi.reading.optimization import (
     clip_fact,
@@ -43,21 +44,28 @@ def read(sources: Sources, launch: Launch, n_cpus: int = 1) -> Reading:
     return follow(sources, launch, n_cpus).reading
 
 
-def follow(sources: Sources, launch: Launch, n_cpus: int = 1) -> Program:
-    """The same, with the means to ask further."""
+def follow(
+    sources: Sources, launch: Launch, n_cpus: int = 1, memory: Memory | None = None
+) -> Program:
+    """The same, with the means to ask further.
+
+    With the `memory` of earlier readings of the same launch only what changed is read again.
+    """
     if sources.text(launch.script) is None:
         what = f"The script {launch.script} is not there."
         return Program(sources, launch, Reading(problems=(Problem(what=what),)), None)
     try:
-        return _follow(sources, launch, n_cpus)
+        return _follow(sources, launch, n_cpus, memory)
     except RecursionError:
         what = f"The code {launch.script} reaches is nested too deeply to be read."
         reading = Reading(problems=(Problem(what=what),), files=(launch.script,))
         return Program(sources, launch, reading, None)
 
 
-def _follow(sources: Sources, launch: Launch, n_cpus: int) -> Program:
-    project = Project(sources, launch)
+def _follow(sources: Sources, launch: Launch, n_cpus: int, memory: Memory | None) -> Program:
+    project = Project(sources, launch, memory)
+    if memory is not None:
+        memory.settle([None, *project.files.values()])
     evaluator = Evaluator(project)
     work = read_step_work(evaluator)
     reading = _read(evaluator, work, n_cpus)

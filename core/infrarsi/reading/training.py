@@ -56,12 +56,9 @@ def find_training(evaluator: Evaluator) -> Training | None:
     Where several loops train (a warm-up before the training), the longest is meant, by what its
     bound says; the first of those whose bound says nothing.
     """
-    backwards = [site for site in evaluator.project.calls if _is_backward(site)]
-    steps = [
-        site
-        for site in evaluator.project.calls_by_name.get("step", [])
-        if _steps_optimizer(evaluator, site)
-    ]
+    named = evaluator.project.calls_by_name
+    backwards = [site for site in named.get("backward", []) if _is_backward(site)]
+    steps = [site for site in named.get("step", []) if _steps_optimizer(evaluator, site)]
     found = [_around(evaluator, site, steps) for site in backwards]
     updating = [training for training in found if training.update is not None]
     if updating:
@@ -109,9 +106,10 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
         inside = tuple(step for step in steps if _covers(evaluator, loop, step))
         if inside and not _only_last(evaluator, loop, nest[number + 1 :], inside):
             blocks = _blocks(evaluator, loop)
+            files = {where.source.file for where, _ in blocks}
             calls = tuple(
                 site
-                for site in evaluator.project.calls
+                for site in evaluator.project.calls_in(files)
                 if any(_inside(site.scope, site.call, where, block) for where, block in blocks)
                 and not _without_gradient(site)
             )
@@ -232,7 +230,7 @@ def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ..
     for where, block in blocks:
         if len(blocks) > 50:
             break
-        for site in evaluator.project.calls:
+        for site in evaluator.project.calls_in({where.source.file}):
             if not _inside(site.scope, site.call, where, block) or _without_gradient(site):
                 continue
             callee = evaluator.value(site.call.func, evaluator.frame(site.scope))

@@ -61,6 +61,10 @@ class StepWork:
 
 def read_step_work(evaluator: Evaluator) -> StepWork:
     """Find the training loop, or the library that holds it, and size its step."""
+    return evaluator.ask("step work", lambda: _read_step_work(evaluator))
+
+
+def _read_step_work(evaluator: Evaluator) -> StepWork:
     training = find_training(evaluator)
     library = find_library(evaluator, training)
     if library is not None and library.owns_loop:
@@ -134,16 +138,12 @@ def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, K
     for name, value in arguments_record(evaluator).fields.items():
         if isinstance(value, Known) and value.value is not None:
             yield name, value
-    for scope in evaluator.project.scopes.values():
-        frame = evaluator.frame(scope)
-        for name, events in scope.events.items():
-            if rank_alias(canonical, name) is None or events[0].kind in {"define", "import"}:
-                continue
-            if isinstance(scope.node, ast.ClassDef) and _is_given(evaluator, scope.node, name):
-                continue
-            value = evaluator.fold(events, frame, None)
-            if isinstance(value, Known) and value.value is not None:
-                yield name, value
+    for scope, name in evaluator.project.naming(canonical):
+        if isinstance(scope.node, ast.ClassDef) and _is_given(evaluator, scope.node, name):
+            continue
+        value = evaluator.fold(scope.events[name], evaluator.frame(scope), None)
+        if isinstance(value, Known) and value.value is not None:
+            yield name, value
 
 
 def _is_given(evaluator: Evaluator, node: ast.ClassDef, field: str) -> bool:

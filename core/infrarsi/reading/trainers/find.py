@@ -31,9 +31,8 @@ _HELPERS: tuple[tuple[str, _Reader], ...] = (
 def find_library(evaluator: Evaluator, training: Training | None) -> LibraryJob | None:
     """The library's part in the job; one that owns the loop only where the job has none."""
     has_loop = training is not None and training.update is not None
-    texts = [source.text for source in evaluator.project.files.values()]
     for name, reader in _HELPERS if has_loop else (*_OWNERS, *_HELPERS):
-        found = reader(evaluator) if any(name in text for text in texts) else None
+        found = reader(evaluator) if evaluator.project.mentions(name) else None
         if found is not None:
             return found
     return _unseen(evaluator, training) if training is not None else None
