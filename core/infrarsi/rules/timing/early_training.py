@@ -1,0 +1,80 @@
+"""T307: no update happens before timing starts.
+
+A warm-up that really trains gives steps away: the loss is lower when the clock starts. Updates
+outside the training loop that were not there are looked for. Running the model to warm it up is
+allowed where weights and optimizer are restored afterwards; whether they are, a run tells.
+
+Mend it by taking the updates out, or by restoring what they changed.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from infrarsi.contract import Severity, Violation
+from infrarsi.contract.catalogue import violation
+from infrarsi.reading import Call, Program
+from infrarsi.rules.change import Change
+from infrarsi.rules.difference import added
+from infrarsi.rules.timing.moments import moments
+
+CODE = "T307"
+_HELD = "the contract holds that no update happens before timing starts"
+_RESTORES = {"load_state_dict", "copy_", "_foreach_copy_", "deepcopy", "set_state_dict", "restore"}
+
+
+def find(change: Change) -> Iterator[Violation]:
+    """An error where updates outside the loop are not rolled back, else a warning."""
+    if change.sides is None:
+        return
+    now, was = change.sides
+    if now.work.training is None or was.work.training is None:
+        return
+    restores = _n_restores(now) > _n_restores(was)
+    for call in added(_updates(now), _updates(was), _name):
+        severity: Severity = "warning" if restores or not _goes_back(now) else "error"
+        yield violation(
+            CODE,
+            f"`{call.signature[:60]}` updates weights outside the training loop; {_HELD}.",
+            severity=severity,
+            place=call.place,
+        )
+        return
+
+
+def _updates(program: Program) -> list[Call]:
+    """Optimizer steps that are written outside the training loop and what it enters."""
+    inside = {moment.node for moment in moments(program)}
+    training = program.work.training
+    if training is None or training.update is None:
+        return []
+    outer = [loop.node for loop in (training.update, *training.outer)]
+    spanned = {id(node) for loop in outer[-1:] for node in ast.walk(loop)}
+    return [
+        call
+        for call in program.called(["step"])
+        if not call.is_dead
+        and call.site.call not in inside
+        and id(call.site.call) not in spanned
+        and not call.in_step
+        and _is_optimizer(call)
+    ]
+
+
+def _is_optimizer(call: Call) -> bool:
+    callee, receiver = call.callee.lower(), call.receiver.lower()
+    if "sched" in receiver or "prof" in receiver or "lr_scheduler" in callee:
+        return False
+    return "optim" in callee or "opt" in receiver or "scaler" in receiver
+
+
+def _goes_back(program: Program) -> bool:
+    """Whether there is a backward outside the loop to step on."""
+    return sum(1 for _ in program.named("backward", "grad")) > 1
+
+
+def _n_restores(program: Program) -> int:
+    return len(program.called(_RESTORES))
+
+
+def _name(call: Call) -> str:
+    return call.name
