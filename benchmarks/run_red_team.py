@@ -9,47 +9,26 @@ test suite can judge it again.
 import argparse
 import gzip
 import json
-import os
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from measures import write_measures
 from scipy.stats import binomtest
 
-from infrarsi.contract import CATALOGUE, make_lock
+from infrarsi.contract import CATALOGUE
 from infrarsi.frozen import Frozen
 from infrarsi.judge.evidence import JudgedEvidence
-from infrarsi.wire.messages import StartCampaign
-from infrarsi_runner.context import Context
-from infrarsi_runner.git_store import GitStore
-from infrarsi_runner.journal import Journal
-from infrarsi_runner.launch.local import LocalLauncher
-from infrarsi_runner.procedures.confirmation import Confirming
-from infrarsi_runner.procedures.job import open_job
-from infrarsi_runner.procedures.pairing import FrozenCandidate
-from infrarsi_runner.procedures.verify import QUICK, judge_by_runs
-from infrarsi_runner.state import State
-from infrarsi_runner.stopping import StopFlag
-from infrarsi_runner.surroundings import Surroundings
 from infrarsi_server.operations.check import check_sides
-from infrarsi_server.operations.contracting import (
-    NO_COMMIT,
-    Sides,
-    after_contract,
-    open_sides,
-)
-from infrarsi_server.operations.lock import hash_locked_files
-from infrarsi_server.workspace.snapshots import snapshot_folder
+from infrarsi_server.operations.contracting import Sides, open_sides
 from red_team.case import Case, materialise
 from red_team.corpus import CASES
+from red_team.guards import EVIDENCE
+from red_team.live import judged_live
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "build" / "red-team" / "results.jsonl"
-EVIDENCE = ROOT / "tests" / "red_team" / "evidence"
 
 
 class Answer(Frozen):
@@ -101,16 +80,9 @@ def answer(case: Case, record: bool) -> Answer:
 
 
 def _judged(said: Answer, sides: Sides, folder: Path, case: Case, record: bool) -> Answer:
-    with _context(sides, folder) as context:
-        request = context.request
-        job = open_job(context, request.lock, request.source)
-        assert request.candidate_source is not None
-        tree = context.trees.candidate(request.candidate_source, (), "after")
-        frozen = FrozenCandidate(name="after", tree=tree, launch=sides.after_launch)
-        confirming = Confirming(context, job, frozen, None, QUICK)
-        found = judge_by_runs(confirming)
-        if record and confirming.judged is not None:
-            _keep(case.name, confirming.judged)
+    found, evidence = judged_live(sides, folder)
+    if record and evidence is not None:
+        _keep(case.name, evidence)
     return said.model_copy(
         update={
             "judge": found.verdict,
@@ -120,47 +92,6 @@ def _judged(said: Answer, sides: Sides, folder: Path, case: Case, record: bool) 
             "ratio": found.speedup.ratio if found.speedup else None,
         }
     )
-
-
-@contextmanager
-def _context(sides: Sides, folder: Path) -> Iterator[Context]:
-    before, after = (
-        snapshot_folder(side.root, folder / "snapshots.git") for side in (sides.before, sides.after)
-    )
-    state = State(folder / "state")
-    state.root.mkdir(mode=0o700)
-    store = GitStore(folder / "objects.git")
-    for number, snapshot in enumerate((before, after)):
-        bundle = folder / f"{number}.bundle"
-        bundle.write_bytes(snapshot.bundle())
-        store.add_bundle(bundle)
-    hashes = hash_locked_files(sides.after.root, sides.after, sides.lock.contract.scope.locked)
-    request = StartCampaign(
-        id="red-team",
-        kind="verify",
-        lock=sides.lock,
-        after_lock=make_lock(after_contract(sides), hashes, NO_COMMIT),
-        source=before.commit,
-        candidate_source=after.commit,
-        python=sys.executable,
-        workspace=str(sides.before.root),
-        quick=True,
-    )
-    journal = Journal(folder / "journal.sqlite", time.time)
-    surroundings = Surroundings(
-        state=state,
-        sockets=folder / "s",
-        journal=journal,
-        store=store,
-        launcher=LocalLauncher(),
-        environment=dict(os.environ),
-    )
-    journal.add(request)
-    try:
-        yield surroundings.open(request, StopFlag())
-    finally:
-        surroundings.close(request)
-        journal.close()
 
 
 def _keep(name: str, evidence: JudgedEvidence) -> None:

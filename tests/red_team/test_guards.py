@@ -4,8 +4,6 @@ The static check runs here for every case; the judge looks at evidence recorded 
 `make red-team`, so that whatever is changed in it is held against every case.
 """
 
-from pathlib import Path
-
 import pytest
 
 from red_team.case import Case
