@@ -158,6 +158,19 @@ class Trace:
             return value
         return kept[0]
 
+    def once(self, memo: dict[object, Any], key: object, answer: Callable[[], T]) -> T:
+        """The answer, found once in this reading alone; it may hold on to the reading."""
+        if key not in memo:
+            self.begin()
+            try:
+                value = answer()
+            finally:
+                needs = self.end()
+            memo[key] = (value, needs)
+        else:
+            self.need(memo[key][1])
+        return memo[key][0]
+
     def again(self, home: Hashable, key: Hashable, fits: Callable[[T], bool], made: T) -> T:
         """An object made before that fits, else this one: keys stay the same by it."""
         if self.memory is None:

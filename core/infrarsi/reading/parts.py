@@ -1,4 +1,4 @@
-"""What one file says by itself, gathered once for each state of its text: scopes, calls, imports."""
+"""What one file says by itself, gathered once for each state of its text."""
 
 import ast
 import functools
@@ -12,10 +12,11 @@ from infrarsi.reading.syntax import SourceFile
 
 @dataclass(frozen=True, eq=False)
 class CallSite:
-    """One call in the project and the scope it is written in."""
+    """One call in the project and the scope it is written in; `number` counts a file's calls."""
 
     call: ast.Call
     scope: Scope
+    number: int = 0
 
     @property
     def name(self) -> str:
@@ -35,8 +36,8 @@ class Parts:
         self.module = module
         self.scopes: dict[ast.AST, Scope] = {scope.node: scope for scope in _all_scopes(module)}
         self.calls = tuple(
-            CallSite(node, self.scope_of(node))
-            for node in module.source.nodes
+            CallSite(node, self.scope_of(node), number)
+            for number, node in enumerate(module.source.nodes)
             if isinstance(node, ast.Call)
         )
         self.by_name: dict[str, list[CallSite]] = {}

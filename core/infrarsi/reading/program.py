@@ -5,17 +5,20 @@ conditions they stand under, on both sides of a change.
 """
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, TypeVar
 
+from infrarsi.contract.contract import Fact
 from infrarsi.launch import Launch
 from infrarsi.place import Place
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.frames import Frame
+from infrarsi.reading.memory import Trace
 from infrarsi.reading.objective import Objective, write_objective
-from infrarsi.reading.project import CallSite, Project
+from infrarsi.reading.parts import CallSite
+from infrarsi.reading.project import Project
 from infrarsi.reading.reading import Reading
 from infrarsi.reading.scopes import Function, Scope, guards_around
 from infrarsi.reading.sources import Sources
@@ -25,21 +28,49 @@ from infrarsi.reading.values import ClassValue, Instance, Made, Symbol, Value
 from infrarsi.reading.workload import StepWork
 from infrarsi.reading.written_out import Writer
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, eq=False)
+
 class Call:
-    """One call in a program. `callee` is its name without aliases: `torch.nn.functional.softmax`.
+    """One call in a program.
 
-    Where what is called is not followed, `callee` is as it is written. `in_step` says that it
-    runs within an optimizer step (model code apart), `in_model` that it is written in a method of
-    a torch module.
+    `callee`, `in_step` and `in_model` can be given for a call that was made up.
     """
 
-    program: "Program"
-    site: CallSite
-    callee: str
-    in_step: bool
-    in_model: bool
+    def __init__(
+        self,
+        program: "Program",
+        site: CallSite,
+        callee: str | None = None,
+        in_step: bool | None = None,
+        in_model: bool | None = None,
+    ) -> None:
+        """What is not given is found out when asked for."""
+        self.program = program
+        self.site = site
+        self._callee = callee
+        self._in_step = in_step
+        self._in_model = in_model
+
+    @property
+    def callee(self) -> str:
+        """The name without aliases: `torch.nn.functional.softmax`.
+
+        Where what is called is not followed, it is as it is written.
+        """
+        return self._callee if self._callee is not None else self.program.callee(self.site)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether it runs within an optimizer step, model code apart."""
+        return self._in_step if self._in_step is not None else self.program.in_step(self.site)
+
+    @property
+    def in_model(self) -> bool:
+        """Whether it is written in a method of a torch module."""
+        if self._in_model is not None:
+            return self._in_model
+        return self.program.in_model(self.site.scope)
 
     @property
     def name(self) -> str:
@@ -75,7 +106,7 @@ class Call:
         """The frame its arguments are evaluated in."""
         return self.program.evaluator.frame(self.site.scope)
 
-    @cached_property
+    @property
     def receiver(self) -> str:
         """What stands before the last dot, spelled; empty where there is nothing."""
         func = self.site.call.func
@@ -83,7 +114,7 @@ class Call:
             return ""
         return self.program.spell(func.value, self.site.scope)
 
-    @cached_property
+    @property
     def signature(self) -> str:
         """The call with everything that can be followed written out; the same for equal calls.
 
@@ -92,9 +123,17 @@ class Call:
         """
         return self.program.spell(self.site.call, self.site.scope)
 
-    @cached_property
+    @property
     def conditions(self) -> tuple[str, ...]:
         """The undecided conditions it stands under in its function, outermost last, spelled."""
+        return self.program.ask(self.site.scope, ("conditions", self.site.call), self._conditions)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether a condition around it is surely false under this launch."""
+        return self.program.ask(self.site.scope, ("dead", self.site.call), self._is_dead)
+
+    def _conditions(self) -> tuple[str, ...]:
         found: list[str] = []
         for guard in guards_around(self.site.scope, self.site.call):
             truth = self.program.evaluator.hold([guard], self.frame)
@@ -104,11 +143,18 @@ class Call:
             found.append(text if guard.holds else f"not ({text})")
         return tuple(found)
 
-    @cached_property
-    def is_dead(self) -> bool:
-        """Whether a condition around it is surely false under this launch."""
+    def _is_dead(self) -> bool:
         guards = guards_around(self.site.scope, self.site.call)
         return bool(guards) and self.program.evaluator.hold(guards, self.frame) is False
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What is behind a program, for those that note what they look at."""
+
+    sources: Sources
+    reading: Reading
+    work: StepWork | None
 
 
 class Program:
@@ -122,13 +168,41 @@ class Program:
         parts: tuple[Evaluator, StepWork] | None,
     ) -> None:
         """`parts` is None where nothing could be followed; then there are no calls."""
-        self.sources = sources
         self.launch = launch
-        self.reading = reading
+        self.held = _Held(sources, reading, parts[1] if parts is not None else None)
         self._parts = parts
-        self._is_module: dict[ast.AST, bool] = {}
-        self.memo: dict[object, object] = {}
+        self._calls: dict[CallSite, Call] = {}
+        self.trace = parts[0].trace if parts is not None else Trace()
+        self.trace.subjects["program"] = self
+        self.memo: dict[object, Any] = {}
         """What was asked of this program before, for those that ask it often."""
+
+    @property
+    def reading(self) -> Reading:
+        """What was read."""
+        return self.trace.look("program", _reading)
+
+    def fact(self, name: str) -> Fact | None:
+        """One fact of the reading."""
+        return self.trace.look("program", _fact, name)
+
+    @property
+    def sources(self) -> Sources:
+        """The workspace's texts."""
+        return _WatchedSources(self)
+
+    def ask(self, scope: Scope, key: Hashable, answer: Callable[[], T]) -> T:
+        """The answer to a question of one scope's file, kept while it holds.
+
+        It must hold on to nothing of this program: texts, numbers, names.
+        """
+        if self.trace.memory is None:
+            return self.once((scope, key), answer)
+        return self.trace.ask(scope.source, ("program", key, scope), answer)
+
+    def once(self, key: object, answer: Callable[[], T]) -> T:
+        """The answer to a question of this program, found once."""
+        return self.trace.once(self.memo, key, answer)
 
     @property
     def evaluator(self) -> Evaluator:
@@ -142,7 +216,9 @@ class Program:
         """What one step works on; LookupError where nothing could be followed."""
         if self._parts is None:
             raise LookupError("the program could not be followed")
-        return self._parts[1]
+        work = self.trace.look("program", _work)
+        assert work is not None
+        return work
 
     @property
     def project(self) -> Project:
@@ -154,32 +230,38 @@ class Program:
         """Whether there is anything to ask."""
         return self._parts is not None
 
-    @cached_property
+    @property
     def is_half_typed(self) -> bool:
         """Whether some line of it does not parse at the moment."""
-        return any(problem.half_typed for problem in self.reading.problems)
+        return self.trace.look("program", _is_half_typed)
 
-    @cached_property
+    @property
     def calls(self) -> tuple[Call, ...]:
         """All calls in the reachable files, in order of file and place."""
         if self._parts is None:
             return ()
-        return tuple(self._call(site) for site in self.project.calls)
+        return self.once("calls", lambda: tuple(map(self._call, self.project.calls)))
 
-    @cached_property
+    @property
     def objective(self) -> Objective | None:
         """What a step calls backward on; None where that is not followed."""
         if self._parts is None:
             return None
-        return write_objective(Writer(self.evaluator, self.work.flow), self.work)
+        return self.once("objective", self._objective)
 
     def write_out(self, node: ast.expr, scope: Scope) -> ast.expr:
         """An expression with its local names and the functions it calls written out."""
         return Writer(self.evaluator, self.work.flow).write(node, scope)
 
-    @cached_property
+    @property
     def step_nodes(self) -> tuple[tuple[Scope, ast.AST], ...]:
         """All nodes of a step's region, each with the scope of the block it is found in."""
+        return self.once("step nodes", self._step_nodes)
+
+    def _objective(self) -> Objective | None:
+        return write_objective(Writer(self.evaluator, self.work.flow), self.work)
+
+    def _step_nodes(self) -> tuple[tuple[Scope, ast.AST], ...]:
         training = self.work.training if self._parts is not None else None
         blocks = training.blocks if training is not None else ()
         found: dict[ast.AST, Scope] = {}
@@ -196,34 +278,48 @@ class Program:
 
     def called(self, names: Iterable[str]) -> list[Call]:
         """All calls whose last name is one of these, in order of file and place."""
-        index = self._numbers_by_name
-        numbers = sorted({number for name in names for number in index.get(name, ())})
-        return [self.calls[number] for number in numbers]
-
-    @cached_property
-    def _numbers_by_name(self) -> dict[str, list[int]]:
-        index: dict[str, list[int]] = {}
-        for number, call in enumerate(self.calls):
-            index.setdefault(call.name, []).append(number)
-        return index
+        if self._parts is None:
+            return []
+        by_name = self.project.calls_by_name
+        lists = [by_name.get(name, []) for name in dict.fromkeys(names)]
+        lists = [sites for sites in lists if sites]
+        sites = lists[0] if len(lists) == 1 else self.project.in_order(lists)
+        return [self._call(site) for site in sites]
 
     def spell(self, node: ast.AST, scope: Scope) -> str:
         """An expression with everything that can be followed written out."""
-        return spell(self.evaluator, node, scope)
+        return self.ask(scope, ("spell", node), lambda: spell(self.evaluator, node, scope))
 
     def module_scopes(self) -> Iterator[Scope]:
         """The methods of the workspace's torch modules."""
-        if self._parts is None:
-            return
-        for scope in self.project.scopes.values():
-            if isinstance(scope.node, Function) and self._in_model(scope):
-                yield scope
+        if self._parts is not None:
+            yield from self.once("module scopes", self._module_scopes)
+
+    def callee(self, site: CallSite) -> str:
+        """The name of what is called, without aliases."""
+        return self.ask(site.scope, ("callee", site), lambda: self._callee(site))
+
+    def in_step(self, site: CallSite) -> bool:
+        """Whether a call runs within an optimizer step."""
+        training = self.work.training
+        return training is not None and training.holds(site.scope, site.call)
+
+    def in_model(self, scope: Scope) -> bool:
+        """Whether a scope is one of a method of a torch module, or in one."""
+        for around in scope.around():
+            if isinstance(around.node, ast.ClassDef):
+                return self.ask(around, "is module", lambda: self._is_module(around))
+        return False
 
     def _call(self, site: CallSite) -> Call:
-        training = self.work.training
-        in_step = training is not None and training.holds(site.scope, site.call)
-        callee = self._callee(site)
-        return Call(self, site, callee, in_step, self._in_model(site.scope))
+        call = self._calls.get(site)
+        if call is None:
+            call = self._calls[site] = Call(self, site)
+        return call
+
+    def _module_scopes(self) -> list[Scope]:
+        scopes = self.project.scopes.values()
+        return [s for s in scopes if isinstance(s.node, Function) and self.in_model(s)]
 
     def _callee(self, site: CallSite) -> str:
         func = site.call.func
@@ -238,16 +334,46 @@ class Program:
             case _:
                 return ast.unparse(func)
 
-    def _in_model(self, scope: Scope) -> bool:
-        for around in scope.around():
-            if isinstance(around.node, ast.ClassDef):
-                known = self._is_module
-                if around.node not in known:
-                    closure = self.evaluator.frame(around.parent or around)
-                    of = ClassValue(around, closure)
-                    known[around.node] = is_module_class(self.evaluator, Instance(of))
-                return known[around.node]
-        return False
+    def _is_module(self, scope: Scope) -> bool:
+        closure = self.evaluator.frame(scope.parent or scope)
+        return is_module_class(self.evaluator, Instance(ClassValue(scope, closure)))
+
+
+class _WatchedSources:
+    """A program's texts; what is asked of them is noted."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def paths(self) -> Iterable[str]:
+        return self._program.trace.look("program", _paths)
+
+    def text(self, path: str) -> str | None:
+        return self._program.trace.look("program", _text, path)
+
+
+def _reading(program: Program) -> Reading:
+    return program.held.reading
+
+
+def _fact(program: Program, name: str) -> Fact | None:
+    return program.held.reading.fact(name)
+
+
+def _work(program: Program) -> StepWork | None:
+    return program.held.work
+
+
+def _is_half_typed(program: Program) -> bool:
+    return any(problem.half_typed for problem in program.held.reading.problems)
+
+
+def _paths(program: Program) -> tuple[str, ...]:
+    return tuple(program.held.sources.paths())
+
+
+def _text(program: Program, path: str) -> str | None:
+    return program.held.sources.text(path)
 
 
 def _owner(base: Value) -> str:

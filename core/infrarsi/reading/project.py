@@ -70,6 +70,12 @@ class Project:
             self.trace.look("project", _module, file)
         return [site for file in ordered for site in self._parts[file].calls]
 
+    def in_order(self, lists: list[list[CallSite]]) -> list[CallSite]:
+        """Calls of several lists in one, in order of file and place."""
+        order = {file: n for n, file in enumerate(self.trace.look("project", _order))}
+        sites = [site for several in lists for site in several]
+        return sorted(sites, key=lambda site: (order[site.scope.source.file], site.number))
+
     def mentions(self, word: str) -> bool:
         """Whether some file holds the word, anywhere."""
         return self.trace.look("project", _mentions, word)

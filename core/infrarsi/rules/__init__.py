@@ -45,13 +45,24 @@ def check_change(
 
 def run_rules(rules: Mapping[str, Rule], change: Change) -> tuple[Violation, ...]:
     """The findings of the rules, in their order."""
+    trace = change.now.trace
+    trace.subjects["change"] = change
     found: list[Violation] = []
     for code, rule in rules.items():
         try:
-            found += rule(change)
+            found += trace.ask(None, ("rule", code), lambda rule=rule: _findings(rule, change))
         except Exception as error:  # noqa: BLE001 (one rule must not cost the others)
             _LOGGER.error("rule %s failed: %r", code, error)
     return tuple(found)
+
+
+def _findings(rule: Rule, change: Change) -> tuple[Violation, ...]:
+    change.now.trace.look("change", _agreed)
+    return tuple(rule(change))
+
+
+def _agreed(change: Change) -> tuple[Lock, Program | None, Mapping[str, str] | None]:
+    return change.lock, change.was, change.file_hashes
 
 
 def help_page(code: str) -> str:

@@ -57,7 +57,7 @@ class Change:
 
     def fact(self, name: str) -> Fact:
         """The fact as read now; unknown where the reading has none of that name."""
-        return self.reading.fact(name) or Fact(name=name, unknown="it was not read")
+        return self.now.fact(name) or Fact(name=name, unknown="it was not read")
 
     def agreed(self, name: str) -> Fact:
         """The fact as the contract holds it."""

@@ -35,14 +35,17 @@ class Fragment:
         """As it is written, apart from layout."""
         return ast.unparse(self.node)
 
-    @cached_property
+    @property
     def text(self) -> str:
         """Spelled, with local names as they are."""
         return self.program.spell(self.node, self.scope)
 
-    @cached_property
+    @property
     def key(self) -> str:
         """Spelled, with local names left open."""
+        return self.program.ask(self.scope, ("key", self.node), self._key)
+
+    def _key(self) -> str:
         names = {
             inner.id
             for inner in ast.walk(self.node)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from infrarsi.reading import Program
 
@@ -15,10 +15,8 @@ def remembered(ask: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(ask)
     def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-        memo = cast("Program", args[0]).memo
-        key: Any = (ask, args[1:], tuple(kwargs.items()))
-        if key not in memo:
-            memo[key] = ask(*args, **kwargs)
-        return cast("T", memo[key])
+        programs = [given for given in args if isinstance(given, Program)]
+        newest = next((p for p in programs if p.trace.memory is not None), programs[0])
+        return newest.once((ask, args, tuple(kwargs.items())), lambda: ask(*args, **kwargs))
 
     return answer
