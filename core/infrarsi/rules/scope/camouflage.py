@@ -19,7 +19,14 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import nodes_in
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, calls_of, everywhere, shown, warned
+from infrarsi.rules.scope.everywhere import (
+    all_pieces,
+    calls_of,
+    everywhere,
+    one_a_line,
+    shown,
+    warned,
+)
 
 CODE = "S412"
 _MORE = {
@@ -35,11 +42,15 @@ _SHOWN = {"print", "info", "debug", "log", "write", "warning"}
 
 def find(change: Change) -> Iterator[Violation]:
     """A warning for each setting written over, and for each that is read no more."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
     for piece in fresh(_overwrites(now), _overwrites(was)):
-        if not _still_agreed(change, _target(piece.node)):
+        if _is_hidden(piece.node) or not _still_agreed(change, _target(piece.node)):
             yield _found(f"`{shown(piece.written)}` writes over a setting", piece)
     for name, piece in _constants(now).items():
         if name not in _constants(was) or _n_uses(now, name) or not _n_uses(was, name):
@@ -59,6 +70,18 @@ def _still_agreed(change: Change, name: str) -> bool:
     return any(
         change.fact(fact).value is not None and change.fact(fact).value == change.agreed(fact).value
         for fact in facts
+    )
+
+
+def _is_hidden(node: ast.AST) -> bool:
+    """Whether a write goes a way in which no reader of names sees its value."""
+    target = getattr(node, "target", None) or next(iter(getattr(node, "targets", ())), None)
+    if isinstance(node, ast.AugAssign) and not isinstance(target, ast.Name):
+        return True
+    if not isinstance(target, ast.Subscript):
+        return False
+    return ast.unparse(target.value).startswith(("vars(", "globals(")) or (
+        isinstance(target.value, ast.Attribute) and target.value.attr == "__dict__"
     )
 
 

@@ -18,7 +18,7 @@ from infrarsi.reading import Program, Sources
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, shown, warned
+from infrarsi.rules.scope.everywhere import all_pieces, one_a_line, shown, warned
 
 CODE = "S408"
 _FILES = re.compile(r"infrarsi\.toml|\.infrarsi\b|contract\.lock")
@@ -28,6 +28,10 @@ _HELD = "the contract changes only by locking again"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for a setting of the job that is another than what was locked."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     yield from _settings(change)
     if change.sides is None:
         return

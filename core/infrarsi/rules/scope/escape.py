@@ -20,6 +20,8 @@ from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
     new_calls,
+    new_decorators,
+    one_a_line,
     shown,
     texts_in,
     warned,
@@ -54,6 +56,10 @@ _HELD = "the contract holds that the job starts no processes and leaves nothing 
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for what leaves the process, a warning for what may."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
@@ -64,6 +70,9 @@ def find(change: Change) -> Iterator[Violation]:
             continue
         detached = any(keyword.arg == "start_new_session" for keyword in call.site.call.keywords)
         yield _found(f"`{shown(call.signature)}` runs outside of the steps", call, detached)
+    for piece in new_decorators(now, was, ("atexit.",)):
+        what = f"`@{shown(piece.written)}` runs at an end that no step contains"
+        yield warned(CODE, f"{what}; {_HELD}.", piece.place)
     for piece in fresh(_finalizers(now), _finalizers(was)):
         what = f"`{getattr(piece.node, 'name', '__del__')}` runs at an end that no step contains"
         yield warned(CODE, f"{what}; {_HELD}.", piece.place)

@@ -11,7 +11,7 @@ from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Scope, dotted
 from infrarsi.reading.syntax import SourceFile
 from infrarsi.rules.difference import added, callee
-from infrarsi.rules.fragments import Fragment, pieces
+from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import Region
 from infrarsi.rules.remembered import remembered
 
@@ -55,8 +55,13 @@ def all_pieces(
 def _calls_by_library(program: Program) -> dict[str, list[Call]]:
     found: dict[str, list[Call]] = {}
     for call in program.calls:
-        found.setdefault(call.callee.partition(".")[0], []).append(call)
+        found.setdefault(plain_name(call).partition(".")[0], []).append(call)
     return found
+
+
+def plain_name(call: Call) -> str:
+    """The callee without `builtins.`."""
+    return call.callee.removeprefix("builtins.")
 
 
 def calls_of(program: Program, names: Iterable[str]) -> list[Call]:
@@ -70,14 +75,36 @@ def calls_of(program: Program, names: Iterable[str]) -> list[Call]:
         call
         for root in roots
         for call in index.get(root, ())
-        if (call.callee in exact or (below and call.callee.startswith(below))) and not call.is_dead
+        if _is_named(plain_name(call), exact, below) and not call.is_dead
     ]
+
+
+def _is_named(name: str, exact: set[str], below: tuple[str, ...]) -> bool:
+    return name in exact or (bool(below) and name.startswith(below))
 
 
 def new_calls(now: Program, was: Program, names: Iterable[str]) -> Iterator[Call]:
     """Calls of these beyond those of the baseline, whatever their arguments."""
     wanted = tuple(names)
     return added(calls_of(now, wanted), calls_of(was, wanted), callee)
+
+
+def new_decorators(now: Program, was: Program, names: Iterable[str]) -> Iterator[Fragment]:
+    """Functions of these put above a definition, which calls them without a call in sight."""
+    wanted = tuple(names)
+    return fresh(_decorators(now, wanted), _decorators(was, wanted))
+
+
+def _decorators(program: Program, names: tuple[str, ...]) -> list[Fragment]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = [
+        Fragment(program, piece.scope, decorator)
+        for piece in all_pieces(
+            program, lambda node: bool(getattr(node, "decorator_list", ())), *kinds
+        )
+        for decorator in getattr(piece.node, "decorator_list", ())
+    ]
+    return [piece for piece in found if piece.text.startswith(names)]
 
 
 def texts_in(node: ast.AST) -> Iterator[str]:
@@ -218,7 +245,17 @@ def warned(
 
 def shown(text: str, length: int = 60) -> str:
     """A piece of code on one line, for a message."""
-    return " ".join(text.split())[:length]
+    return " ".join(text.split()).replace("builtins.", "")[:length]
+
+
+def one_a_line(found: Iterable[Violation]) -> Iterator[Violation]:
+    """The findings without those on a line that already has one as severe."""
+    kept: dict[tuple[str, int], Violation] = {}
+    for number, each in enumerate(found):
+        at = (each.place.file, each.place.line) if each.place is not None else ("", -number)
+        if at not in kept or (each.severity, kept[at].severity) == ("error", "warning"):
+            kept[at] = each
+    yield from kept.values()
 
 
 def _last_name(func: ast.expr) -> str:

@@ -18,7 +18,7 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import nodes_in, step_regions
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import everywhere, new_calls, shown, warned
+from infrarsi.rules.scope.everywhere import everywhere, new_calls, one_a_line, shown, warned
 
 CODE = "S404"
 _PRINTS = {
@@ -33,6 +33,10 @@ _HELD = "the contract holds that what is printed follows from the training"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for a literal, a warning for what the model plays no part in."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
@@ -145,7 +149,21 @@ def is_computed(program: Program, node: ast.AST) -> bool:
 @remembered
 def _origins(program: Program) -> frozenset[ast.AST]:
     flow = program.work.flow
-    return frozenset(site.call for site in (*flow.losses, *flow.forwards))
+    known = {site.call for site in (*flow.losses, *flow.forwards)}
+    return frozenset(known | {call.site.call for call in program.calls if _is_loss(call)})
+
+
+def _is_loss(call: Call) -> bool:
+    """Whether a call is one of a loss that is no function of the workspace with that name."""
+    name = call.name.lower()
+    if not any(word in name for word in ("cross_entropy", "criterion", "loss")):
+        return False
+    return call.callee.startswith("torch.") or call.name not in _functions(call.program)
+
+
+@remembered
+def _functions(program: Program) -> frozenset[str]:
+    return frozenset(scope.name for scope in program.project.scopes.values() if scope.name)
 
 
 @remembered

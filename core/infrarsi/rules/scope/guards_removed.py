@@ -19,6 +19,10 @@ from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import all_pieces, shown, warned
 
 CODE = "S415"
+_PAIRS = ((ast.Eq, ast.NotEq), (ast.Lt, ast.GtE), (ast.Gt, ast.LtE), (ast.In, ast.NotIn))
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    one: other for a, b in (*_PAIRS, (ast.Is, ast.IsNot)) for one, other in ((a, b), (b, a))
+}
 
 
 def find(change: Change) -> Iterator[Violation]:
@@ -68,14 +72,9 @@ def _is_negated(piece: Fragment, now: Program) -> bool:
     node = piece.node
     assert isinstance(node, ast.expr)
     turned = node.operand if isinstance(node, ast.UnaryOp) else ast.UnaryOp(ast.Not(), node)
-    opposite = {
-        ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt,
-        ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.In: ast.NotIn, ast.NotIn: ast.In,
-        ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-    }  # fmt: skip
     choices = [turned]
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        op = opposite[type(node.ops[0])]()
+        op = _OPPOSITE[type(node.ops[0])]()
         choices.append(ast.Compare(node.left, [op], node.comparators))
     fixed = [ast.fix_missing_locations(ast.copy_location(choice, node)) for choice in choices]
     return any(Fragment(piece.program, piece.scope, choice).key in texts for choice in fixed)

@@ -19,6 +19,7 @@ from infrarsi.rules.scope.everywhere import (
     all_pieces,
     calls_of,
     new_calls,
+    one_a_line,
     shown,
     texts_in,
     warned,
@@ -53,6 +54,10 @@ _HELD = "the contract holds that the code looks at nothing that is not its own"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for frames and the collector, a warning for what may be harmless."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides

@@ -22,6 +22,7 @@ from infrarsi.rules.scope.everywhere import (
     calls_of,
     library_name,
     new_calls,
+    one_a_line,
     shown,
     warned,
 )
@@ -57,6 +58,10 @@ _HELD = "the contract holds that code is plain source"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for code from text or bytes, a warning for what may be read otherwise."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     yield from _files(change)
     if change.sides is None:
         return
@@ -108,7 +113,8 @@ def _computed(program: Program) -> list[Fragment]:
     for call in calls_of(program, ("getattr", "setattr", "hasattr", "builtins.getattr")):
         match call.site.call.args:
             case [owner, name, *_] if _is_put_together(name):
-                if library_name(program, owner, call.site.scope) or isinstance(name, ast.BinOp):
+                plain = isinstance(name, ast.JoinedStr)
+                if not plain or library_name(program, owner, call.site.scope):
                     found.append(Fragment(program, call.site.scope, call.site.call))
             case _:
                 pass

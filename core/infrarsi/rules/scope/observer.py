@@ -23,6 +23,7 @@ from infrarsi.rules.scope.everywhere import (
     calls_of,
     decides,
     new_calls,
+    one_a_line,
     shown,
     tested_names,
     texts_in,
@@ -64,6 +65,10 @@ _HELD = "the contract holds that the code does the same whether or not it is wat
 
 def find(change: Change) -> Iterator[Violation]:
     """An error where the guard itself is asked for, a warning for other questions."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
@@ -101,7 +106,7 @@ def _questions(program: Program) -> list[Fragment]:
 def _is_module_question(node: ast.AST) -> bool:
     match node:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]):
-            return ast.unparse(right) in {"sys.modules", "modules"}
+            return ast.unparse(right) in {"sys.modules", "modules", "sys.argv", "argv"}
         case ast.Call(func=ast.Attribute(attr="get" | "keys", value=ast.Attribute(attr="modules"))):
             return True
         case _:
@@ -125,7 +130,7 @@ def _variables(program: Program) -> list[Fragment]:
     for piece in all_pieces(program, _is_environment, ast.Attribute, ast.Name):
         source = piece.scope.source
         parent = source.parents.get(piece.node)
-        if isinstance(parent, ast.Attribute):
+        while isinstance(parent, ast.Attribute | ast.comprehension | ast.Starred):
             parent = source.parents.get(parent)
         if parent is None or _is_written(source.parents.get(parent, parent), parent):
             continue
@@ -165,9 +170,9 @@ def _is_whole(parent: ast.AST, environ: ast.AST) -> bool:
             return owner is environ
         case ast.Call(args=args) if environ in args:
             return True
-        case ast.For(iter=source) | ast.comprehension(iter=source):
+        case ast.For(iter=source):
             return source is environ
-        case ast.DictComp() | ast.Dict() | ast.Starred():
+        case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.Dict():
             return True
         case _:
             return False

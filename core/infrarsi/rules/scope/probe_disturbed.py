@@ -18,7 +18,7 @@ from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, new_calls, shown, warned
+from infrarsi.rules.scope.everywhere import all_pieces, new_calls, one_a_line, shown, warned
 
 CODE = "S406"
 _CERTAIN = ("os.dup2", "os.closerange", "socket.fromfd", "os.set_inheritable")
@@ -31,9 +31,8 @@ _DOUBTFUL = (
         "site.addpackage",
         "os.fdopen",
     ),
-    *("sys.path.insert", "sys.path.append", "sys.path.extend", "sys.path.remove", "sys.path.pop"),
-    *("sys.path.clear", "sys.meta_path.insert", "sys.meta_path.append", "sys.path_hooks.insert"),
-    *("sys.path_hooks.append", "os.pwrite", "os.kill", "os.abort", "socket.socket"),
+    *("sys.path.", "sys.meta_path.", "sys.path_hooks.", "sys.path_importer_cache."),
+    *("os.pwrite", "os.abort", "socket.socket"),
     *(
         "multiprocessing.connection.",
         "torch._C._set_",
@@ -52,6 +51,10 @@ _HELD = "the contract holds that what measures stays in place"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for what touches the measurement itself, a warning for what may."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides

@@ -25,6 +25,7 @@ from infrarsi.rules.scope.everywhere import (
     calls_of,
     library_name,
     new_calls,
+    one_a_line,
     shown,
     warned,
 )
@@ -54,6 +55,10 @@ _HELD = "the contract holds the functions of torch and of the standard library a
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for a function of torch or of the standard library, a warning for others."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
@@ -141,6 +146,9 @@ def _of_object(
     program: Program, target: ast.Attribute, value: ast.expr | None, scope: Scope
 ) -> Severity | None:
     """`optimizer.step = ...` on an object, and on a class of the workspace from outside it."""
+    text = ast.unparse(target.value)
+    if text.startswith(("sys.modules[", "importlib.import_module(")):
+        return None if "__name__" in text else "error"
     if target.attr not in _METHODS or dotted(target) is None:
         return None
     owner = program.evaluator.value(target.value, program.evaluator.frame(scope))

@@ -18,7 +18,7 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import calls_of, shown, warned
+from infrarsi.rules.scope.everywhere import calls_of, one_a_line, shown, warned
 
 CODE = "S416"
 _NAMES = re.compile(
@@ -38,6 +38,10 @@ _HELD = "the contract holds that results of earlier runs are not edited"
 
 def find(change: Change) -> Iterator[Violation]:
     """An error for a file that is read and written over, a warning for others."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     yield from _by_hand(change)
     if change.sides is None:
         return

@@ -23,6 +23,7 @@ from infrarsi.rules.scope.everywhere import (
     calls_of,
     library_name,
     new_calls,
+    one_a_line,
     shown,
     warned,
 )
@@ -53,11 +54,19 @@ _HELD = "the contract holds that values are set where the baseline sets them"
 
 def find(change: Change) -> Iterator[Violation]:
     """A warning for each new way in which a setting may be laid over another."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
     for piece in fresh(_overlays(now), _overlays(was)):
         yield _found(f"`{shown(piece.written)}` lays other values over the settings", piece)
+    for call in added(_own_lines(now), _own_lines(was), call_key):
+        yield _found(
+            f"`{shown(call.signature)}` reads other arguments than the launch line's", call
+        )
     for call in new_calls(now, was, _OVERLAYS):
         yield _found(f"`{shown(call.signature)}` lays other values over the settings", call)
     for call in added(_optional_files(now), _optional_files(was), call_key):
@@ -122,6 +131,17 @@ def _lays_over(call: Call) -> bool:
 def _is_settings(node: ast.expr) -> bool:
     name = ast.unparse(node).lower().rpartition(".")[2].strip("_()")
     return any(word in _TABLES for word in name.split("_"))
+
+
+@remembered
+def _own_lines(program: Program) -> list[Call]:
+    """Parsers that are handed a list of arguments."""
+    return [
+        call
+        for call in program.called(("parse_args", "parse_known_args"))
+        if not call.is_dead
+        and any(ast.unparse(argument) != "sys.argv[1:]" for argument in call.site.call.args)
+    ]
 
 
 @remembered

@@ -17,7 +17,7 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import data_regions, forward_regions, nodes_in, step_regions
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, only_reports, shown, warned
+from infrarsi.rules.scope.everywhere import all_pieces, one_a_line, only_reports, shown, warned
 
 CODE = "S409"
 _ENDS = {
@@ -30,6 +30,10 @@ _HELD = "the contract holds that errors are not swallowed in favour of another p
 
 def find(change: Change) -> Iterator[Violation]:
     """An error where an update or a backward call is dropped in silence; else a warning."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides

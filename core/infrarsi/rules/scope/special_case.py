@@ -15,9 +15,16 @@ from collections.abc import Iterator
 from infrarsi.contract import Violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
-from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.fragments import Fragment, expanded, fresh
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, decides, new_calls, shown, warned
+from infrarsi.rules.scope.everywhere import (
+    all_pieces,
+    decides,
+    new_calls,
+    one_a_line,
+    shown,
+    warned,
+)
 from infrarsi.rules.workload.counters import step_counters
 
 CODE = "S414"
@@ -26,7 +33,8 @@ _STEP = re.compile(
     r"n_calls|calls|count|counter|ticks?)(_num|_idx|_no|$)"
 )
 _SIZED = re.compile(
-    r"\bshape\b|\bsize\(|\blen\(|\bnumel\(|seed|\bbatch\b|\brows\b|\bseq|hash|checksum|sum\("
+    r"\bshape\b|\bsize\(|\blen\(|\bnumel\(|seed|\bbatch\b|\brows\b|\bseq|hash|checksum|sum\(",
+    re.IGNORECASE,
 )
 _NUMBERS = (
     *(
@@ -45,6 +53,10 @@ _HELD = "the contract holds that no size, seed or step is singled out"
 
 def find(change: Change) -> Iterator[Violation]:
     """A warning for each new branch on a number that the contract holds or on the step."""
+    yield from one_a_line(_each(change))
+
+
+def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
@@ -66,7 +78,11 @@ def _held_numbers(change: Change) -> frozenset[int]:
 
 @remembered
 def _comparisons(program: Program) -> list[Fragment]:
-    return all_pieces(program, lambda _: True, ast.Compare)
+    return [
+        piece
+        for piece in all_pieces(program, lambda _: True, ast.Compare)
+        if not isinstance(piece.scope.source.statement(piece.node), ast.Assert)
+    ]
 
 
 def _singles_out(piece: Fragment, held: frozenset[int]) -> bool:
@@ -76,7 +92,7 @@ def _singles_out(piece: Fragment, held: frozenset[int]) -> bool:
         return False
     sides = [node.left, *node.comparators]
     numbers = {value for side in sides for value in _literals(side)}
-    measured = [side for side in sides if not list(_literals(side))]
+    measured = [expanded(side, piece.scope) for side in sides if not list(_literals(side))]
     return bool(numbers & held) and any(_SIZED.search(ast.unparse(side)) for side in measured)
 
 
