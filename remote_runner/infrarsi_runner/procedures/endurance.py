@@ -1,7 +1,9 @@
 """Endurance: one long ungated run of a frozen candidate, and the audit of a step late in it.
 
 The length is drawn at launch and told half-way; the step is told with it. What behaves until
-nobody seems to look, or until its measurement must be over, shows here. A run that took too long
+nobody seems to look, or until its measurement must be over, shows here. A candidate that takes
+longer to start (it may compile) may do so, but has to run the longer: what it could have prepared
+in that time covers less than half of the steps. A run that took too long
 may have met another load on the machine: then the baseline runs as long beside it and says.
 """
 
@@ -85,8 +87,8 @@ class Enduring:
         """The run beside what its pairs let expect of it."""
         records = self._records
         costs = [r.cpu_s_per_step for r in records if r.cpu_s_per_step is not None]
-        wall_s = max(r.startup_wall_s for r in records)
-        cpu_s = max(r.startup_cpu_s for r in records)
+        wall_s = max(max(r.startup_wall_s, r.candidate_startup_wall_s) for r in records)
+        cpu_s = max(max(r.startup_cpu_s, r.candidate_startup_cpu_s) for r in records)
         return EnduranceRun(
             n_steps=record.n_steps,
             observation=record.observation,
@@ -102,7 +104,7 @@ class Enduring:
     def _compute(self, claim: Claim, at_least_s: float, attempt: int) -> EnduranceRecord:
         rng = self._pairing.draw("endurance", attempt)
         drift = self._drift(claim, at_least_s) if attempt else (1.0, 1.0)
-        shortest = _n_steps(at_least_s, claim.candidate_s)
+        shortest = _n_steps(max(at_least_s, self._head_start_s()), claim.candidate_s)
         n_steps = rng.randrange(shortest, 2 * shortest)
         spec = replace(
             self._pairing.candidate_spec("endurance", "candidate"),
@@ -124,6 +126,12 @@ class Enduring:
             wall_drift=drift[0],
             cpu_drift=drift[1],
         )
+
+    def _head_start_s(self) -> float:
+        """Twice what the candidate takes longer to start than the baseline may."""
+        ours = max(r.candidate_startup_wall_s for r in self._records)
+        theirs = max(r.startup_wall_s for r in self._records)
+        return 2 * max(0.0, STARTUP_SLACK * (ours - STARTUP_SLACK * theirs))
 
     def _drift(self, claim: Claim, at_least_s: float) -> tuple[float, float]:
         """Wall and CPU time of the baseline's steps in a long run, by those in its turns."""

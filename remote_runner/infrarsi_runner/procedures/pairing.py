@@ -56,6 +56,8 @@ class Effort(Frozen):
 class PairRecord(Frozen):
     """One process pair as journalled. `verdict` is the judge's on this pair alone.
 
+    `startup_*` are the baseline's.
+
     `cpu_s_per_step` is the candidate's process tree over all its steps, start-up apart, and
     `baseline_cpu_s_per_step` the baseline's.
     """
@@ -69,6 +71,8 @@ class PairRecord(Frozen):
     locked_after: dict[str, str] = {}
     startup_wall_s: float = 0.0
     startup_cpu_s: float = 0.0
+    candidate_startup_wall_s: float = 0.0
+    candidate_startup_cpu_s: float = 0.0
     cpu_s_per_step: float | None = None
     baseline_cpu_s_per_step: float | None = None
     peak_mem_bytes: int = 0
@@ -137,6 +141,8 @@ class Pairing:
             locked_after=self._locked_after(result),
             startup_wall_s=result.baseline.startup_wall_s,
             startup_cpu_s=result.baseline.startup_cpu_s,
+            candidate_startup_wall_s=result.candidate.startup_wall_s,
+            candidate_startup_cpu_s=result.candidate.startup_cpu_s,
             cpu_s_per_step=_cpu_s_per_step(result.candidate),
             baseline_cpu_s_per_step=_cpu_s_per_step(result.baseline),
             peak_mem_bytes=max(result.candidate.observation.peak_rss_bytes, default=0),
