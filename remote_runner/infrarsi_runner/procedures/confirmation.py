@@ -7,7 +7,7 @@ on a seed neither side has seen. One pair of each unit is audited at a step draw
 from typing import Literal
 
 from infrarsi.frozen import Frozen
-from infrarsi.judge import endurance
+from infrarsi.judge import ended_early, endurance
 from infrarsi.judge.evidence import JudgedEvidence, Need
 from infrarsi.judge.judging import judge
 from infrarsi.judge.verdict import Verdict
@@ -197,7 +197,7 @@ class Confirming:
             )
             records.append(record)
             if record.pair is None:
-                return _unrunnable(record)
+                return _unrunnable(record, self._pairing.evidence(record, needs=()))
             if record.verdict is not None and record.verdict.kind != "accepted":
                 return record.verdict
             pairs.append(record.pair)
@@ -232,8 +232,12 @@ def _claim(measured: Measured) -> Claim:
     )
 
 
-def _unrunnable(record: PairRecord) -> Verdict:
+def _unrunnable(record: PairRecord, evidence: JudgedEvidence) -> Verdict:
+    """The judge on a pair that was none: what the candidate left may say why."""
     outcome = record.outcome
+    admitted = ended_early.clause(evidence)
+    if admitted.kind == "rejected":
+        return admitted
     if isinstance(outcome, Rejected):
         return Verdict(kind="rejected", violations=outcome.violations)
     why = outcome.kind if outcome else "no reason was left"

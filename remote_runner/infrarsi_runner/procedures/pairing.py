@@ -121,7 +121,11 @@ class Pairing:
             rng=rng,
         )
         if result.pair is None:
-            return PairRecord(pair=None, outcome=_why_no_pair(result, baseline, candidate))
+            return PairRecord(
+                pair=None,
+                outcome=_why_no_pair(result, baseline, candidate),
+                evidence=result.candidate.evidence if result.failed == "candidate" else (),
+            )
         record = self._record(result, baseline, audit, known)
         self._context.runs.discard(result.baseline)
         self._context.runs.discard(result.candidate)

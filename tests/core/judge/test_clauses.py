@@ -13,8 +13,10 @@ from judged import (
 )
 
 from infrarsi.contract.contract import EquivalencePolicy, Fact
+from infrarsi.judge import ended_early
 from infrarsi.judge.judging import judge
 from infrarsi.run import RunObservation
+from infrarsi.wire.probe import ProbeFailure
 
 
 def codes(evidence):
@@ -193,6 +195,16 @@ def test_an_endurance_run_that_did_not_finish_proves_nothing():
     died = RunObservation(end="signal", signal=9, wall_s=1.0, cpu_s=1.0)
     assert judge(honest(endurance=endurance(observation=died))).kind == "inconclusive"
     assert judge(honest(endurance=endurance(end="exit"))).kind == "inconclusive"
+
+
+def test_a_candidate_that_ends_early_may_admit_why():
+    gone = ProbeFailure(kind="no_optimizer_step", message="64 backward calls")
+    early = honest(candidate=(rank(failure=gone),), turns=(), audits=())
+    assert [v.code for v in ended_early.clause(early).violations] == ["L210"]
+    unhooked = honest(candidate=(rank(tampering=("optimizer hooks removed",)),))
+    assert [v.code for v in ended_early.clause(unhooked).violations] == ["S406"]
+    crash = ProbeFailure(kind="exception", message="no such file")
+    assert ended_early.clause(honest(candidate=(rank(failure=crash),))).kind == "accepted"
 
 
 def test_an_uneven_machine_leaves_endurance_open_but_hides_no_cpu_time():
