@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from infrarsi.reading import Program
+from infrarsi.reading import Call, Program
 from infrarsi.reading.growth import additions
 from infrarsi.reading.scopes import Guard, Scope, guards_around
 from infrarsi.reading.values import FunctionValue, Known
@@ -231,9 +231,16 @@ class _Amounts:
             elif taken and found and (timed or self._number(event.value, where)):
                 found = [replace(a, left_out=(event.value, where)) for a in found]
             else:
+                if event.kind == "augment":
+                    timed = [replace(a, factor=None) for a in timed]
                 found += [replace(a, guards=a.guards + guards) for a in timed]
         if isinstance(node, ast.Name):
-            found += self._grown(node, scope)
+            return found + self._grown(node, scope)
+        for call in _appended(self._program).get(getattr(node, "attr", ""), ()):
+            where = call.site.scope
+            guards = tuple((g, where) for g in guards_around(where, call.site.call))
+            timed = self.of(call.site.call.args[-1], where)
+            found += [replace(a, guards=a.guards + guards, factor=None) for a in timed]
         return found
 
     def _grown(self, node: ast.Name, scope: Scope) -> list[Amount]:
@@ -243,7 +250,11 @@ class _Amounts:
                 scope = around
                 break
         return [
-            replace(a, guards=a.guards + tuple((g, scope) for g in guards_around(scope, at)))
+            replace(
+                a,
+                factor=None,
+                guards=a.guards + tuple((g, scope) for g in guards_around(scope, at)),
+            )
             for at, element in additions(self._program.project, scope, node.id)
             for a in self.of(element, scope)
         ]
@@ -280,6 +291,19 @@ class _Amounts:
         value = self._program.evaluator.value(node, self._program.evaluator.frame(scope))
         number = value.value if isinstance(value, Known) else None
         return float(number) if isinstance(number, int | float) else None
+
+
+@remembered
+def _appended(program: Program) -> dict[str, list[Call]]:
+    """The calls that put something into a list held as an attribute, by the attribute's name."""
+    found: dict[str, list[Call]] = {}
+    for call in program.called({"append", "appendleft", "add", "update"}):
+        match call.site.call:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=held)), args=[_, *_]):
+                found.setdefault(held, []).append(call)
+            case _:
+                pass
+    return found
 
 
 def _shift(program: Program, window: Window) -> tuple[ast.expr, Scope] | None:

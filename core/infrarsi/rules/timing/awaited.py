@@ -15,7 +15,7 @@ from infrarsi.edits import Edit
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
-from infrarsi.rules.timing.moments import Moment, moments
+from infrarsi.rules.timing.moments import Moment, clock_calls, moments
 from infrarsi.rules.timing.windows import Window, main_window
 
 CODE = "T308"
@@ -28,9 +28,9 @@ def find(change: Change) -> Iterator[Violation]:
         return
     now, was = change.sides
     window, held = main_window(now), main_window(was)
-    if window is None or held is None or window.spans_steps:
+    if window is None or held is None or window.spans_steps or _by_device(now, window):
         return
-    before = [m for m in _before_read(was, held) if _name(m) in _EXPLICIT]
+    before = [m for m in _before_read(was, held) if _is_explicit(was, m)]
     if not before or _before_read(now, window):
         return
     text = was.spell(before[-1].node, before[-1].scope)
@@ -42,6 +42,11 @@ def find(change: Change) -> Iterator[Violation]:
         contract_place=before[-1].place,
         fixes=tuple(_again(change, window, text)),
     )
+
+
+def _by_device(program: Program, window: Window) -> bool:
+    """Whether the device itself takes the times."""
+    return all("Event" in clock_calls(program)[node] for node in window.ends)
 
 
 def _before_read(program: Program, window: Window) -> list[Moment]:
@@ -56,9 +61,12 @@ def _before_read(program: Program, window: Window) -> list[Moment]:
     return [m for m in moments(program) if m.role == "sync" and since < m.number <= last]
 
 
-def _name(moment: Moment) -> str:
+def _is_explicit(program: Program, moment: Moment) -> bool:
+    """Whether it does nothing but wait; on a CPU there is nothing to wait for."""
     func = getattr(moment.node, "func", None)
-    return getattr(func, "attr", getattr(func, "id", ""))
+    name = getattr(func, "attr", getattr(func, "id", ""))
+    text = program.spell(moment.node, moment.scope)
+    return name in _EXPLICIT and not text.startswith("torch.cpu.")
 
 
 def _again(change: Change, window: Window, text: str) -> Iterator[Fix]:

@@ -72,7 +72,7 @@ def _slow_clock(now: Program, was: Program) -> Iterator[Violation]:
 
 def _own_clock(now: Program, was: Program) -> Iterator[Violation]:
     """A name of a clock that is bound to something of the workspace."""
-    known = {name for name, _ in _own_names(was)}
+    known = {name for name, _ in _own_names(was)} | {text for text, _, _ in _writes(now)}
     for name, place in _own_names(now):
         if name not in known:
             yield violation(
@@ -132,7 +132,9 @@ def _replaces(program: Program, target: ast.expr, scope: Scope) -> bool | None:
             if text == "sys.modules":
                 named = _text_of(key)
                 return named in {"time", "timeit", "torch.cuda"} if named is not None else False
-            if text.endswith("__dict__") or text.startswith(("vars(", "globals(")):
+            if text.startswith("globals("):
+                return True if _text_of(key) in _NAMES else None
+            if _is_dictionary(text):
                 named = _text_of(key)
                 return True if named in _NAMES else (False if named is None else None)
             return None
@@ -163,14 +165,22 @@ def _patch(program: Program, scope: Scope, call: ast.Call) -> bool | None:
         case "patch" | "object" | "setitem" if "patch" in func:
             named = " ".join(text for text in texts if text)
             return True if any(name in named for name in _TEXTS) else None
-        case "update" if func.startswith("vars(") or "__dict__" in func:
+        case "update" if _is_dictionary(func.removesuffix(".update")):
             return False
         case _:
             return None
 
 
 def _owns(value: Value) -> bool:
-    return isinstance(value, Symbol) and value.name.startswith(_OWNERS)
+    return isinstance(value, Symbol) and any(
+        value.name == owner or value.name.startswith(f"{owner}.") for owner in _OWNERS
+    )
+
+
+def _is_dictionary(text: str) -> bool:
+    """Whether the text means a module's or class's dictionary, more than the settings of `self`."""
+    own = ("self.", "vars(self", "args.", "vars(args", "cfg.", "vars(cfg", "config.", "vars(config")
+    return (text.endswith("__dict__") or text.startswith("vars(")) and not text.startswith(own)
 
 
 def _imports(node: ast.expr) -> bool:

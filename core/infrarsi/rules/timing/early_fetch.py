@@ -7,6 +7,7 @@ runs are allowed: their work is in the run, and reading cannot weigh it.
 Mend it by fetching between the clock reads, or ahead in a worker.
 """
 
+import ast
 from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
@@ -32,7 +33,8 @@ def find(change: Change) -> Iterator[Violation]:
     if not early or outside(was, held, "fetch"):
         return
     at = where(window, early[0])
-    certain = at.startswith("before") and not _overlaps(now)
+    in_header = isinstance(early[0].node, ast.For | ast.AsyncFor)
+    certain = at.startswith("before") and not in_header and not _overlaps(now)
     severity: Severity = "error" if certain else "warning"
     yield violation(
         CODE,

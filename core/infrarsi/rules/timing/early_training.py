@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.project import CallSite
+from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.values import Instance, Made, Value, same_value
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.timing.moments import moments
@@ -31,7 +34,8 @@ def find(change: Change) -> Iterator[Violation]:
         return
     restores = _n_restores(now) > _n_restores(was)
     for call in added(_updates(now), _updates(was), _name):
-        severity: Severity = "warning" if restores or not _goes_back(now) else "error"
+        certain = not restores and _goes_back(now) and _of_the_model(now, call)
+        severity: Severity = "error" if certain else "warning"
         yield violation(
             CODE,
             f"`{call.signature[:60]}` updates weights outside the training loop; {_HELD}.",
@@ -57,7 +61,41 @@ def _updates(program: Program) -> list[Call]:
         and id(call.site.call) not in spanned
         and not call.in_step
         and _is_optimizer(call)
+        and _is_called(program, call.site.scope)
     ]
+
+
+def _is_called(program: Program, scope: Scope) -> bool:
+    """Whether a function is called by name: one that is only registered runs within backward."""
+    return not isinstance(scope.node, Function) or bool(program.evaluator.call_sites(scope))
+
+
+def _of_the_model(program: Program, call: Call) -> bool:
+    """Whether an optimizer surely holds what the training loop's optimizer holds."""
+    training = program.work.training
+    if training is None or not training.steps:
+        return False
+    ours = _held(program, training.steps[0])
+    return any(same_value(a, b) for a in _held(program, call.site) for b in ours)
+
+
+def _held(program: Program, site: CallSite) -> list[Value]:
+    """The optimizer of a step call, and the objects its parameters come from."""
+    func = site.call.func
+    if not isinstance(func, ast.Attribute):
+        return []
+    evaluator = program.evaluator
+    value = evaluator.value(func.value, evaluator.frame(site.scope))
+    if not isinstance(value, Made):
+        return []
+    names = [
+        node
+        for argument in value.call.args[:1]
+        for node in ast.walk(argument)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    ]
+    found = [evaluator.value(node, value.frame) for node in names]
+    return [value, *(held for held in found if isinstance(held, Made | Instance))]
 
 
 def _is_optimizer(call: Call) -> bool:

@@ -37,10 +37,7 @@ _WAITS = {
     "shutdown",
     "gather",
 }
-_TRAINS = {
-    *("backward", "step", "clip_grad_norm_", "all_reduce", "reduce_scatter", "_foreach_copy_"),
-    *("load_state_dict", "copy_", "zero_grad", "run_backward", "grad", "autograd"),
-}
+_TRAINS = {"backward", "optimizer step", "clip_grad_norm_", "run_backward", "all_reduce"}
 _OWNED = {"fork", "spawn", "Process", "Timer", "imap", "call_soon", "call_later"}
 _LOADS = {
     *("get", "put", "next", "next_batch", "get_batch", "pin_memory", "from_numpy", "__getitem__"),
@@ -159,7 +156,9 @@ def _called_in(program: Program, scope: Scope, depth: int = 0) -> set[str]:
     for node in ast.walk(scope.node):
         if not isinstance(node, ast.Call):
             continue
-        found.add(getattr(node.func, "attr", getattr(node.func, "id", "")))
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        updates = name == "step" and "opt" in ast.unparse(node.func).lower()
+        found.add("optimizer step" if updates else name)
         frame = program.evaluator.frame(scope)
         value = program.evaluator.value(node.func, frame) if depth < 3 else None
         inner = value.scope if isinstance(value, FunctionValue) else scope

@@ -247,7 +247,7 @@ def _roles(program: Program) -> dict[ast.AST, str]:
             roles[site.call] = "clip"
         elif site.name == "zero_grad" or site.name == "backward":
             roles[site.call] = site.name
-        elif site.name in SYNCS:
+        elif site.name in SYNCS or (site.name == "float" and _reads_loss(site.call)):
             roles[site.call] = "sync"
         elif site.name == "step" and "sched" in (dotted(site.call.func) or "").lower():
             roles[site.call] = "scheduler"
@@ -265,6 +265,10 @@ def _fetches_rows(fetch: Fetch) -> bool:
             if name not in _PLAIN:
                 return True
     return isinstance(fetch.node, ast.For)
+
+
+def _reads_loss(call: ast.Call) -> bool:
+    return bool(call.args) and "loss" in ast.unparse(call.args[0])
 
 
 def _methods(made: Scope) -> dict[str, Scope]:

@@ -30,6 +30,8 @@ def find(change: Change) -> Iterator[Violation]:
     now, was = change.sides
     held = {role for piece in _pauses(was) for role in {m.role for m in _within(was, piece)}}
     had = bool(_pauses(was))
+    if _shows_all(now, 1) and (_shows_all(now, -1) or not _shows_all(was, -1)):
+        return
     for node, scope in _pauses(now):
         hidden = [m for m in _within(now, (node, scope)) if m.role not in held]
         if had and not hidden:
@@ -43,6 +45,11 @@ def find(change: Change) -> Iterator[Violation]:
             place=hidden[0].place if hidden else scope.source.place(node),
         )
         return
+
+
+def _shows_all(program: Program, power: int) -> bool:
+    """Whether the whole time (or a rate by it) is printed as well."""
+    return any(o.amount.power == power and o.amount.left_out is None for o in outputs(program))
 
 
 def _pauses(program: Program) -> list[tuple[ast.expr, Scope]]:

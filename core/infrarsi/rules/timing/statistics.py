@@ -22,6 +22,7 @@ from infrarsi.rules.timing.amounts import Amount, Output, amounts, outputs
 
 CODE = "T304"
 _MILD = {"median", "nanmedian", "median_low", "median_high", "median_grouped", "sorted", "sort"}
+_FEW = 2
 _HELD = "the contract holds that times are averaged as in the baseline"
 
 
@@ -55,9 +56,12 @@ def _chosen(after: Sequence[Output], before: Sequence[Amount]) -> Iterator[Viola
 def _first_left_out(after: Sequence[Output], before: Sequence[Amount]) -> Iterator[Violation]:
     held = max(amount.first for amount in before)
     for output in after:
-        if output.amount.first > held:
-            what = f"The first {output.amount.first} times are left out instead of {held}"
-            yield _found(what, output, "error")
+        first = output.amount.first
+        if first > held:
+            severity: Severity = "warning" if held == 0 and first <= _FEW else "error"
+            yield _found(
+                f"The first {first} times are left out instead of {held}", output, severity
+            )
             return
 
 
@@ -90,16 +94,18 @@ def _restricted(program: Program, amount: Amount) -> bool:
 
 
 def on_time(program: Program, guard: Guard, scope: Scope) -> bool:
-    """Whether a condition compares a measured time."""
+    """Whether a condition holds for short times: `elapsed < best`."""
     if guard.test is None:
         return False
-    parts = [
-        part
-        for node in ast.walk(guard.test)
-        if isinstance(node, ast.Compare)
-        for part in (node.left, *node.comparators)
-    ]
-    return any(amounts(program, part, scope) for part in parts)
+    shorter: list[ast.expr] = []
+    for node in ast.walk(guard.test):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            less = isinstance(node.ops[0], ast.Lt | ast.LtE)
+            more = isinstance(node.ops[0], ast.Gt | ast.GtE)
+            sides = (node.left, node.comparators[0])
+            if less or more:
+                shorter.append(sides[less != guard.holds])
+    return any(amounts(program, part, scope) for part in shorter)
 
 
 def limits(program: Program, guards: Sequence[tuple[Guard, Scope]]) -> Iterator[float]:

@@ -43,6 +43,9 @@ def _scaled(
 ) -> Iterator[Violation]:
     factors = [o.amount.factor for o in before if o.amount.factor]
     spans = {o.amount.window.spans_steps for o in before}
+    kept = {o.amount.factor for o in after} & set(factors)
+    if kept:
+        return
     for output in after:
         amount = output.amount
         if not amount.factor or not factors or spans != {amount.window.spans_steps}:
@@ -64,7 +67,9 @@ def _inflated(change: Change, output: Output, before: Sequence[Output], ratio: f
         for name in ("global_batch", "seq_len")
     )
     texts = {_numerator(o) for o in before}
-    certain = output.amount.power == 1 or (same_work and _numerator(output) not in texts)
+    in_tokens = _fact(now, "seq_len") == ratio
+    fresh = _numerator(output) not in texts
+    certain = output.amount.power == 1 or (same_work and fresh and not in_tokens)
     severity: Severity = "error" if certain else "warning"
     kind = "The rate" if output.amount.power == -1 else "The time"
     return violation(
