@@ -10,19 +10,20 @@ Mend it by using the setting, or by changing it where it is set.
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from infrarsi.contract import Violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import ALIASES, normalise, rank_alias
-from infrarsi.reading.scopes import Function, dotted
+from infrarsi.reading.scopes import Function, Scope, dotted
+from infrarsi.reading.syntax import SourceFile
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
-from infrarsi.rules.regions import nodes_in
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
     calls_of,
-    everywhere,
+    differing,
     one_a_line,
     shown,
     warned,
@@ -49,11 +50,12 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    for piece in fresh(_overwrites(now), _overwrites(was)):
+    for piece in fresh(_overwrites(now, was), _overwrites(was, now)):
         if _is_hidden(piece.node) or not _still_agreed(change, _target(piece.node)):
             yield _found(f"`{shown(piece.written)}` writes over a setting", piece)
-    for name, piece in _constants(now).items():
-        if name not in _constants(was) or _n_uses(now, name) or not _n_uses(was, name):
+    before = _constants(was) if differing(now, was) or differing(was, now) else {}
+    for name, piece in _constants(now).items() if before else ():
+        if name not in before or _n_uses(now, name) or not _n_uses(was, name):
             continue
         if not _still_agreed(change, name):
             what = f"`{name}` still stands here, but only a log line, or nothing, reads it"
@@ -86,14 +88,16 @@ def _is_hidden(node: ast.AST) -> bool:
 
 
 @remembered
-def _overwrites(program: Program) -> list[Fragment]:
+def _overwrites(program: Program, other: Program) -> list[Fragment]:
     """Statements that write a held setting a further time."""
     found = [
         piece
-        for piece in all_pieces(program, lambda n: _is_held(_target(n)), ast.Assign, ast.AugAssign)
+        for piece in all_pieces(
+            program, other, lambda n: _is_held(_target(n)), ast.Assign, ast.AugAssign
+        )
         if _is_second(piece)
     ]
-    for call in calls_of(program, ("setattr", "object.__setattr__", "builtins.setattr")):
+    for call in calls_of(program, other, ("setattr", "object.__setattr__", "builtins.setattr")):
         match call.site.call.args:
             case [_, ast.Constant(value=str() as name), *_] if _is_held(name):
                 found.append(Fragment(program, call.site.scope, call.site.call))
@@ -136,6 +140,7 @@ def _target(node: ast.AST) -> str:
             return ""
 
 
+@lru_cache(maxsize=4096)
 def _is_held(name: str) -> bool:
     plain = normalise(name) if name else ""
     if len(plain) < 3:
@@ -144,31 +149,36 @@ def _is_held(name: str) -> bool:
     return held or any(rank_alias(fact, plain) is not None for fact in ALIASES)
 
 
-@remembered
 def _constants(program: Program) -> dict[str, Fragment]:
     """Settings of modules and classes that are set to something plain."""
     found: dict[str, Fragment] = {}
-    for scope in program.project.scopes.values():
-        if isinstance(scope.node, Function):
-            continue
-        for name, events in scope.events.items():
-            value = events[0].value
-            if isinstance(value, ast.Constant) and "." not in name and _is_held(name):
-                found.setdefault(name, Fragment(program, scope, value))
+    for module in program.project.modules.values():
+        for name, (scope, node) in _constants_in(module).items():
+            found.setdefault(name, Fragment(program, scope, node))
     return found
 
 
-@remembered
-def _uses(program: Program) -> dict[str, int]:
-    """How often names and attributes are read other than to be shown."""
+@lru_cache(maxsize=256)
+def _constants_in(module: Scope) -> dict[str, tuple[Scope, ast.expr]]:
+    found: dict[str, tuple[Scope, ast.expr]] = {}
+    for scope in (module, *module.inner.values()):
+        for name, events in scope.events.items() if not isinstance(scope.node, Function) else ():
+            value = events[0].value
+            if isinstance(value, ast.Constant) and "." not in name and _is_held(name):
+                found.setdefault(name, (scope, value))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _uses(source: SourceFile) -> dict[str, int]:
+    """How often held names and attributes are read in a file, other than to be shown."""
     count: dict[str, int] = {}
-    for kind in (ast.Name, ast.Attribute):
-        for scope, node in nodes_in(everywhere(program), kind):
-            name = node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
-            if not _is_held(name) or not isinstance(getattr(node, "ctx", None), ast.Load):
-                continue
-            if not _is_shown(scope.source.ancestors(node)):
-                count[name] = count.get(name, 0) + 1
+    for node in source.nodes:
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if _is_held(name) and not _is_shown(source.ancestors(node)):
+            count[name] = count.get(name, 0) + 1
     return count
 
 
@@ -184,7 +194,7 @@ def _is_shown(ancestors: Iterator[ast.AST]) -> bool:
 
 
 def _n_uses(program: Program, name: str) -> int:
-    return _uses(program).get(name, 0)
+    return sum(_uses(source).get(name, 0) for source in program.project.files.values())
 
 
 def _found(what: str, piece: Fragment) -> Violation:

@@ -18,7 +18,7 @@ from infrarsi.reading import Program, Sources
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, one_a_line, shown, warned
+from infrarsi.rules.scope.everywhere import all_pieces, differing, one_a_line, shown, warned
 
 CODE = "S408"
 _FILES = re.compile(r"infrarsi\.toml|\.infrarsi\b|contract\.lock")
@@ -36,7 +36,7 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    for piece in fresh(_written(now), _written(was)):
+    for piece in fresh(_written(now, was), _written(was, now)):
         yield warned(
             CODE,
             f"`{shown(piece.written)}` names files of InfraRSI in the code; {_HELD}.",
@@ -95,8 +95,8 @@ def _job(sources: Sources, name: str) -> JobConfig | None:
 
 
 @remembered
-def _written(program: Program) -> list[Fragment]:
-    found = all_pieces(program, _names_files, ast.Constant)
+def _written(program: Program, other: Program) -> list[Fragment]:
+    found = all_pieces(program, other, _names_files, ast.Constant)
     return [
         piece
         for piece in found
@@ -111,8 +111,8 @@ def _names_files(node: ast.AST) -> bool:
 
 def _comments(now: Program, was: Program) -> Iterator[Violation]:
     """Comments that would have findings left out."""
-    before = {text for text, _ in _suppressions(was)}
-    for text, (file, line) in _suppressions(now):
+    before = {text for text, _ in _suppressions(was, now)}
+    for text, (file, line) in _suppressions(now, was):
         if text not in before:
             source = now.project.files[file]
             node = next((n for n in source.tree.body if n.lineno <= line), source.tree)
@@ -131,9 +131,10 @@ def _comments(now: Program, was: Program) -> Iterator[Violation]:
 
 
 @remembered
-def _suppressions(program: Program) -> list[tuple[str, tuple[str, int]]]:
+def _suppressions(program: Program, other: Program) -> list[tuple[str, tuple[str, int]]]:
     found: list[tuple[str, tuple[str, int]]] = []
-    for file, source in program.project.files.items():
+    for scope, _ in differing(program, other):
+        source, file = scope.source, scope.source.file
         if "infrarsi" not in source.text and "noqa" not in source.text:
             continue
         for number, line in enumerate(source.text.split("\n"), 1):

@@ -73,10 +73,10 @@ def _each(change: Change) -> Iterator[Violation]:
     for piece in new_decorators(now, was, ("atexit.",)):
         what = f"`@{shown(piece.written)}` runs at an end that no step contains"
         yield warned(CODE, f"{what}; {_HELD}.", piece.place)
-    for piece in fresh(_finalizers(now), _finalizers(was)):
+    for piece in fresh(_finalizers(now, was), _finalizers(was, now)):
         what = f"`{getattr(piece.node, 'name', '__del__')}` runs at an end that no step contains"
         yield warned(CODE, f"{what}; {_HELD}.", piece.place)
-    for piece in fresh(_preloads(now), _preloads(was)):
+    for piece in fresh(_preloads(now, was), _preloads(was, now)):
         what = f"`{shown(piece.written)}` names a library to be loaded ahead of others"
         yield warned(CODE, f"{what}; {_HELD}.", piece.place, "error")
 
@@ -92,11 +92,11 @@ def _cleans_up(call: Call) -> bool:
 
 
 @remembered
-def _finalizers(program: Program) -> list[Fragment]:
+def _finalizers(program: Program, other: Program) -> list[Fragment]:
     """Methods that run when an object goes: their heads."""
     return [
         Fragment(program, piece.scope, piece.node)
-        for piece in all_pieces(program, _is_finalizer, ast.FunctionDef)
+        for piece in all_pieces(program, other, _is_finalizer, ast.FunctionDef)
     ]
 
 
@@ -105,8 +105,8 @@ def _is_finalizer(node: ast.AST) -> bool:
 
 
 @remembered
-def _preloads(program: Program) -> list[Fragment]:
-    texts = all_pieces(program, _names_preload, ast.Constant)
+def _preloads(program: Program, other: Program) -> list[Fragment]:
+    texts = all_pieces(program, other, _names_preload, ast.Constant)
     return [
         piece
         for piece in texts

@@ -1,4 +1,7 @@
-"""The whole of a program, as the rules of this family look at it: calls by library, and tests."""
+"""What the rules of this family look at: the files that differ, calls by library, and tests.
+
+A file with the same text on both sides has nothing new, so only the others are gone through.
+"""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -37,24 +40,44 @@ _CONVERTS = {
 
 
 @remembered
-def everywhere(program: Program) -> tuple[Region, ...]:
-    """All reachable files."""
+def differing(program: Program, other: Program) -> tuple[Region, ...]:
+    """The files of a side that the other side has not with the same text."""
     if not program.is_followed:
         return ()
-    return tuple((scope, scope.node) for scope in program.project.modules.values())
+    same = set(other.project.files.values()) if other.is_followed else set[SourceFile]()
+    return tuple(
+        (scope, scope.node)
+        for scope in program.project.modules.values()
+        if scope.source not in same
+    )
 
 
 def all_pieces(
-    program: Program, wanted: Callable[[ast.AST], bool], *kinds: type[ast.AST]
+    program: Program, other: Program, wanted: Callable[[ast.AST], bool], *kinds: type[ast.AST]
 ) -> list[Fragment]:
-    """The wanted nodes of some kinds in all files."""
-    return pieces(program, everywhere(program), wanted, *kinds)
+    """The wanted nodes of some kinds in the files that differ."""
+    return pieces(program, differing(program, other), wanted, *kinds)
 
 
 @remembered
-def _calls_by_library(program: Program) -> dict[str, list[Call]]:
+def _calls(program: Program, other: Program) -> tuple[Call, ...]:
+    """The calls in the files that differ."""
+    files = {scope.source for scope, _ in differing(program, other)}
+    if not files:
+        return ()
+    return tuple(call for call in program.calls if call.site.scope.source in files)
+
+
+def called(program: Program, other: Program, names: Iterable[str]) -> list[Call]:
+    """Calls whose last name is one of these, in the files that differ."""
+    wanted = set(names)
+    return [call for call in _calls(program, other) if call.name in wanted]
+
+
+@remembered
+def _calls_by_library(program: Program, other: Program) -> dict[str, list[Call]]:
     found: dict[str, list[Call]] = {}
-    for call in program.calls:
+    for call in _calls(program, other):
         found.setdefault(plain_name(call).partition(".")[0], []).append(call)
     return found
 
@@ -64,13 +87,16 @@ def plain_name(call: Call) -> str:
     return call.callee.removeprefix("builtins.")
 
 
-def calls_of(program: Program, names: Iterable[str]) -> list[Call]:
-    """Calls of these, dead ones apart; a name that ends in a dot means all that is below it."""
+def calls_of(program: Program, other: Program, names: Iterable[str]) -> list[Call]:
+    """Calls of these in the files that differ, dead ones apart.
+
+    A name that ends in a dot means all that is below it.
+    """
     wanted = tuple(names)
     exact = {name for name in wanted if not name.endswith(".")}
     below = tuple(name for name in wanted if name.endswith("."))
     roots = dict.fromkeys(name.partition(".")[0] for name in wanted)
-    index = _calls_by_library(program)
+    index = _calls_by_library(program, other)
     return [
         call
         for root in roots
@@ -86,21 +112,21 @@ def _is_named(name: str, exact: set[str], below: tuple[str, ...]) -> bool:
 def new_calls(now: Program, was: Program, names: Iterable[str]) -> Iterator[Call]:
     """Calls of these beyond those of the baseline, whatever their arguments."""
     wanted = tuple(names)
-    return added(calls_of(now, wanted), calls_of(was, wanted), callee)
+    return added(calls_of(now, was, wanted), calls_of(was, now, wanted), callee)
 
 
 def new_decorators(now: Program, was: Program, names: Iterable[str]) -> Iterator[Fragment]:
     """Functions of these put above a definition, which calls them without a call in sight."""
     wanted = tuple(names)
-    return fresh(_decorators(now, wanted), _decorators(was, wanted))
+    return fresh(_decorators(now, was, wanted), _decorators(was, now, wanted))
 
 
-def _decorators(program: Program, names: tuple[str, ...]) -> list[Fragment]:
+def _decorators(program: Program, other: Program, names: tuple[str, ...]) -> list[Fragment]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found = [
         Fragment(program, piece.scope, decorator)
         for piece in all_pieces(
-            program, lambda node: bool(getattr(node, "decorator_list", ())), *kinds
+            program, other, lambda node: bool(getattr(node, "decorator_list", ())), *kinds
         )
         for decorator in getattr(piece.node, "decorator_list", ())
     ]

@@ -16,9 +16,9 @@ from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import parameters
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
-from infrarsi.rules.regions import nodes_in, step_regions
+from infrarsi.rules.regions import Region, nodes_in, step_regions
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import everywhere, new_calls, one_a_line, shown, warned
+from infrarsi.rules.scope.everywhere import differing, new_calls, one_a_line, shown, warned
 
 CODE = "S404"
 _PRINTS = {
@@ -45,7 +45,7 @@ def _each(change: Change) -> Iterator[Violation]:
             CODE, f"`{shown(call.signature)}` redirects what is printed; {_HELD}.", call.place
         )
     held = _losses(was)
-    if not any(is_computed(was, piece.node) for piece in held):
+    if not differing(now, was) or not any(is_computed(was, piece.node) for piece in held):
         return
     for piece in fresh(_losses(now), held):
         if not is_computed(now, piece.node):
@@ -162,6 +162,11 @@ def _is_loss(call: Call) -> bool:
 
 
 @remembered
+def _everywhere(program: Program) -> tuple[Region, ...]:
+    return tuple((scope, scope.node) for scope in program.project.modules.values())
+
+
+@remembered
 def _functions(program: Program) -> frozenset[str]:
     return frozenset(scope.name for scope in program.project.scopes.values() if scope.name)
 
@@ -189,7 +194,7 @@ def _tainted(program: Program) -> frozenset[str]:
 def _moves(program: Program) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
     """(names written, what they are written from, names read there), over all files."""
     for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For):
-        for _, node in nodes_in(everywhere(program), kind):
+        for _, node in nodes_in(_everywhere(program), kind):
             value = getattr(node, "value", None) or getattr(node, "iter", None)
             if value is not None:
                 yield _written(node), value, set(_read(value))

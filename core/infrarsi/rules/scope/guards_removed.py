@@ -30,8 +30,8 @@ def find(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    for piece in fresh(_checks(was), _checks(now)):
-        if _is_negated(piece, now):
+    for piece in fresh(_checks(was, now), _checks(now, was)):
+        if _is_negated(piece, now, was):
             continue
         yield warned(
             CODE,
@@ -42,16 +42,16 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 @remembered
-def _checks(program: Program) -> list[Fragment]:
+def _checks(program: Program, other: Program) -> list[Fragment]:
     """The tests of assertions, and of conditions that do nothing but raise."""
     found = [
         Fragment(program, piece.scope, piece.node.test)
-        for piece in all_pieces(program, lambda _: True, ast.Assert)
+        for piece in all_pieces(program, other, lambda _: True, ast.Assert)
         if isinstance(piece.node, ast.Assert)
     ]
     return found + [
         Fragment(program, piece.scope, piece.node.test)
-        for piece in all_pieces(program, _raises, ast.If)
+        for piece in all_pieces(program, other, _raises, ast.If)
         if isinstance(piece.node, ast.If)
     ]
 
@@ -66,9 +66,9 @@ def _raises(node: ast.AST) -> bool:
     return isinstance(last, ast.Raise) or exits
 
 
-def _is_negated(piece: Fragment, now: Program) -> bool:
+def _is_negated(piece: Fragment, now: Program, was: Program) -> bool:
     """Whether the check is there the other way round: `assert x` for `if not x: raise`."""
-    texts = {check.key for check in _checks(now)}
+    texts = {check.key for check in _checks(now, was)}
     node = piece.node
     assert isinstance(node, ast.expr)
     turned = node.operand if isinstance(node, ast.UnaryOp) else ast.UnaryOp(ast.Not(), node)

@@ -17,6 +17,7 @@ from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
+    called,
     calls_of,
     new_calls,
     one_a_line,
@@ -67,23 +68,23 @@ def _each(change: Change) -> Iterator[Violation]:
         )
     for call in new_calls(now, was, _DOUBTFUL):
         yield _found(f"`{shown(call.signature)}` looks at frames or objects of others", call.place)
-    for piece in fresh(_insides(now), _insides(was)):
+    for piece in fresh(_insides(now, was), _insides(was, now)):
         yield _found(
             f"`{shown(piece.written)}` reads the inside of a function or frame", piece.place
         )
-    for piece in fresh(_modules(now), _modules(was)):
+    for piece in fresh(_modules(now, was), _modules(was, now)):
         ours = any("infrarsi" in text or "sitecustomize" in text for text in texts_in(piece.node))
         what = f"`{shown(piece.written)}` looks into the loaded modules"
         yield _found(what, piece.place, "error" if ours else "warning")
-    for piece in fresh(_neighbours(now), _neighbours(was)):
+    for piece in fresh(_neighbours(now, was), _neighbours(was, now)):
         yield _found(
             f"`{shown(piece.written)}` searches folders outside the workspace", piece.place
         )
 
 
 @remembered
-def _insides(program: Program) -> list[Fragment]:
-    return all_pieces(program, _is_inside, ast.Attribute)
+def _insides(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _is_inside, ast.Attribute)
 
 
 def _is_inside(node: ast.AST) -> bool:
@@ -91,10 +92,10 @@ def _is_inside(node: ast.AST) -> bool:
 
 
 @remembered
-def _modules(program: Program) -> list[Fragment]:
+def _modules(program: Program, other: Program) -> list[Fragment]:
     """Reads of `sys.modules` other than of the own module."""
     found: list[Fragment] = []
-    for piece in all_pieces(program, _is_table, ast.Attribute):
+    for piece in all_pieces(program, other, _is_table, ast.Attribute):
         parents = piece.scope.source.parents
         parent = parents.get(piece.node, piece.node)
         if isinstance(parent, ast.Attribute):
@@ -120,17 +121,17 @@ def _is_stored(node: ast.Subscript) -> bool:
 
 
 @remembered
-def _neighbours(program: Program) -> list[Fragment]:
+def _neighbours(program: Program, other: Program) -> list[Fragment]:
     """Listings of folders above the workspace, of temp folders and of the home folder."""
     found = [
         Fragment(program, call.site.scope, call.site.call)
-        for call in program.called(_FOREIGN)
+        for call in called(program, other, _FOREIGN)
         if not call.is_dead
         and _is_outside(ast.unparse(call.site.call), call.site.scope.source.text)
     ]
     return found + [
         Fragment(program, call.site.scope, call.site.call)
-        for call in calls_of(program, ("os.readlink", "os.getxattr"))
+        for call in calls_of(program, other, ("os.readlink", "os.getxattr"))
     ]
 
 

@@ -77,7 +77,7 @@ def _each(change: Change) -> Iterator[Violation]:
     for call in decoding:
         if not call.callee.startswith("marshal"):
             yield _found(f"`{shown(call.signature)}` decodes what it hides", call, "warning")
-    for piece in fresh(_computed(now), _computed(was)):
+    for piece in fresh(_computed(now, was), _computed(was, now)):
         what = f"`{shown(piece.written)}` looks something up under a computed name"
         yield warned(CODE, f"{what}; {_HELD}.", piece.place)
 
@@ -107,10 +107,10 @@ def _is_decoded(call: Call, decoding: list[Call]) -> bool:
 
 
 @remembered
-def _computed(program: Program) -> list[Fragment]:
+def _computed(program: Program, other: Program) -> list[Fragment]:
     """Attributes of libraries, and names of builtins, found by text that is put together."""
     found: list[Fragment] = []
-    for call in calls_of(program, ("getattr", "setattr", "hasattr", "builtins.getattr")):
+    for call in calls_of(program, other, ("getattr", "setattr", "hasattr", "builtins.getattr")):
         match call.site.call.args:
             case [owner, name, *_] if _is_put_together(name):
                 plain = isinstance(name, ast.JoinedStr)
@@ -118,7 +118,7 @@ def _computed(program: Program) -> list[Fragment]:
                     found.append(Fragment(program, call.site.scope, call.site.call))
             case _:
                 pass
-    return found + all_pieces(program, _is_builtins, ast.Subscript, ast.Attribute)
+    return found + all_pieces(program, other, _is_builtins, ast.Subscript, ast.Attribute)
 
 
 def _is_put_together(name: ast.expr) -> bool:

@@ -74,18 +74,18 @@ def _each(change: Change) -> Iterator[Violation]:
     now, was = change.sides
     for call in new_calls(now, was, _ALWAYS):
         yield _found(f"`{shown(call.signature)}` asks who is watching", call, _certain(call))
-    for piece in fresh(_questions(now), _questions(was)):
+    for piece in fresh(_questions(now, was), _questions(was, now)):
         yield _found(f"`{shown(piece.written)}` decides what is done", piece, "warning")
-    for piece in fresh(_variables(now), _variables(was)):
+    for piece in fresh(_variables(now, was), _variables(was, now)):
         certain = any(_OURS.search(text) for text in texts_in(piece.node))
         yield _found(
             f"`{shown(piece.text)}` of the environment decides what is done",
             piece,
             "error" if certain else "warning",
         )
-    for piece in fresh(_system_files(now), _system_files(was)):
+    for piece in fresh(_system_files(now, was), _system_files(was, now)):
         yield _found(f"`{shown(piece.written)}` looks at the system around", piece, "warning")
-    for piece in fresh(_pauses(now), _pauses(was)):
+    for piece in fresh(_pauses(now, was), _pauses(was, now)):
         yield _found(f"`{shown(piece.written)}` lets a clock decide", piece, "warning")
 
 
@@ -96,10 +96,10 @@ def _certain(call: Call) -> Severity:
 
 
 @remembered
-def _questions(program: Program) -> list[Fragment]:
-    found = [_piece(call) for call in calls_of(program, _WHERE_DECIDING)]
-    modules = all_pieces(program, _is_module_question, ast.Compare, ast.Subscript, ast.Call)
-    flags = all_pieces(program, _is_flag, ast.Attribute)
+def _questions(program: Program, other: Program) -> list[Fragment]:
+    found = [_piece(call) for call in calls_of(program, other, _WHERE_DECIDING)]
+    modules = all_pieces(program, other, _is_module_question, ast.Compare, ast.Subscript, ast.Call)
+    flags = all_pieces(program, other, _is_flag, ast.Attribute)
     return [piece for piece in (*found, *modules, *flags) if decides(piece)]
 
 
@@ -124,10 +124,10 @@ def _is_flag(node: ast.AST) -> bool:
 
 
 @remembered
-def _variables(program: Program) -> list[Fragment]:
+def _variables(program: Program, other: Program) -> list[Fragment]:
     """Reads of variables that decide something, and reads of all of them at once."""
     found: list[Fragment] = []
-    for piece in all_pieces(program, _is_environment, ast.Attribute, ast.Name):
+    for piece in all_pieces(program, other, _is_environment, ast.Attribute, ast.Name):
         source = piece.scope.source
         parent = source.parents.get(piece.node)
         while isinstance(parent, ast.Attribute | ast.comprehension | ast.Starred):
@@ -137,7 +137,7 @@ def _variables(program: Program) -> list[Fragment]:
         read = Fragment(program, piece.scope, parent)
         if _is_whole(parent, piece.node) or (not _is_rank(read) and _is_decided(read)):
             found.append(read)
-    for call in calls_of(program, ("os.getenv", "os.getenvb")):
+    for call in calls_of(program, other, ("os.getenv", "os.getenvb")):
         read = _piece(call)
         if not _is_rank(read) and _is_decided(read):
             found.append(read)
@@ -188,9 +188,9 @@ def _is_decided(read: Fragment) -> bool:
 
 
 @remembered
-def _system_files(program: Program) -> list[Fragment]:
+def _system_files(program: Program, other: Program) -> list[Fragment]:
     """Texts that name what the system tells of a process."""
-    texts = all_pieces(program, _names_system, ast.Constant)
+    texts = all_pieces(program, other, _names_system, ast.Constant)
     return [
         Fragment(program, piece.scope, piece.scope.source.parents.get(piece.node, piece.node))
         for piece in texts
@@ -205,11 +205,13 @@ def _names_system(node: ast.AST) -> bool:
 
 
 @remembered
-def _pauses(program: Program) -> list[Fragment]:
+def _pauses(program: Program, other: Program) -> list[Fragment]:
     """Comparisons of what a clock says, where more than a log line depends on it."""
-    clocked = _clocked_names(program)
+    if not calls_of(program, other, _CLOCKS):
+        return []
+    clocked = _clocked_names(program, other)
     found: list[Fragment] = []
-    for piece in all_pieces(program, lambda _: True, ast.Compare):
+    for piece in all_pieces(program, other, lambda _: True, ast.Compare):
         if not _reads_clock(piece, clocked):
             continue
         statement = piece.scope.source.statement(piece.node)
@@ -221,10 +223,10 @@ def _pauses(program: Program) -> list[Fragment]:
 
 
 @remembered
-def _clocked_names(program: Program) -> frozenset[str]:
+def _clocked_names(program: Program, other: Program) -> frozenset[str]:
     """Names that hold a time, directly or computed from one in the same statement."""
     names: set[str] = set()
-    for call in calls_of(program, _CLOCKS):
+    for call in calls_of(program, other, _CLOCKS):
         match call.site.scope.source.statement(call.site.call):
             case ast.Assign(targets=targets):
                 names |= {name for target in targets for name in _names(target)}
@@ -234,7 +236,7 @@ def _clocked_names(program: Program) -> frozenset[str]:
                 pass
     more = {
         name
-        for piece in all_pieces(program, _is_difference, ast.Assign)
+        for piece in all_pieces(program, other, _is_difference, ast.Assign)
         if set(_names(getattr(piece.node, "value", piece.node))) & names
         for target in getattr(piece.node, "targets", ())
         for name in _names(target)

@@ -61,32 +61,32 @@ def _each(change: Change) -> Iterator[Violation]:
     for call in new_calls(now, was, (*_CERTAIN, *_DOUBTFUL)):
         certain = call.callee in _CERTAIN
         yield _found(f"`{shown(call.signature)}` may keep evidence away", call.place, certain)
-    for piece in fresh(_hooks(now), _hooks(was)):
+    for piece in fresh(_hooks(now, was), _hooks(was, now)):
         emptied = _empties(piece)
         what = "removes hooks" if emptied else "reaches for hooks of others"
         yield _found(f"`{shown(piece.written)}` {what}", piece.place, emptied)
-    for piece in fresh(_undecorated(now), _undecorated(was)):
+    for piece in fresh(_undecorated(now, was), _undecorated(was, now)):
         what = f"`{shown(piece.written)}` calls a function around its hooks"
         yield _found(what, piece.place, "step" in piece.written)
-    for piece in fresh(_import_paths(now), _import_paths(was)):
+    for piece in fresh(_import_paths(now, was), _import_paths(was, now)):
         yield _found(f"`{shown(piece.written)}` bends where modules are found", piece.place)
     yield from _named(now, was)
 
 
 def _named(now: Program, was: Program) -> Iterator[Violation]:
     """Texts and imports that name the measurement."""
-    for piece in fresh(_texts(now), _texts(was)):
+    for piece in fresh(_texts(now, was), _texts(was, now)):
         value = str(getattr(piece.node, "value", ""))
         certain = _OURS.search(value) is not None
         yield _found(f"`{shown(value)}` names what measures", piece.place, certain)
-    for piece in fresh(_imports(now), _imports(was)):
+    for piece in fresh(_imports(now, was), _imports(was, now)):
         yield _found(f"`{shown(piece.written)}` takes hold of what measures", piece.place, True)
 
 
 @remembered
-def _hooks(program: Program) -> list[Fragment]:
+def _hooks(program: Program, other: Program) -> list[Fragment]:
     """Statements that reach for the tables of hooks."""
-    named = all_pieces(program, _is_hook_table, ast.Attribute, ast.Constant)
+    named = all_pieces(program, other, _is_hook_table, ast.Attribute, ast.Constant)
     statements = {
         piece.scope.source.statement(piece.node): piece
         for piece in named
@@ -135,8 +135,8 @@ def _empties(piece: Fragment) -> bool:
 
 
 @remembered
-def _undecorated(program: Program) -> list[Fragment]:
-    return all_pieces(program, _is_undecorated, ast.Attribute, ast.Call)
+def _undecorated(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _is_undecorated, ast.Attribute, ast.Call)
 
 
 def _is_undecorated(node: ast.AST) -> bool:
@@ -150,8 +150,8 @@ def _is_undecorated(node: ast.AST) -> bool:
 
 
 @remembered
-def _import_paths(program: Program) -> list[Fragment]:
-    return all_pieces(program, _writes_path, ast.Assign, ast.AugAssign, ast.Delete)
+def _import_paths(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _writes_path, ast.Assign, ast.AugAssign, ast.Delete)
 
 
 def _writes_path(node: ast.AST) -> bool:
@@ -160,8 +160,8 @@ def _writes_path(node: ast.AST) -> bool:
 
 
 @remembered
-def _texts(program: Program) -> list[Fragment]:
-    found = all_pieces(program, _names_measurement, ast.Constant)
+def _texts(program: Program, other: Program) -> list[Fragment]:
+    found = all_pieces(program, other, _names_measurement, ast.Constant)
     return [piece for piece in found if not _is_text_alone(piece)]
 
 
@@ -175,8 +175,8 @@ def _names_measurement(node: ast.AST) -> bool:
 
 
 @remembered
-def _imports(program: Program) -> list[Fragment]:
-    return all_pieces(program, _imports_measurement, ast.Import, ast.ImportFrom)
+def _imports(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _imports_measurement, ast.Import, ast.ImportFrom)
 
 
 def _imports_measurement(node: ast.AST) -> bool:

@@ -22,6 +22,7 @@ from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
+    called,
     calls_of,
     library_name,
     new_calls,
@@ -62,39 +63,39 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    known = {piece.written for piece, _ in _writes(was)}
-    keys = {piece.key for piece, _ in _writes(was)} if _writes(now) else set[str]()
-    for piece, severity in _writes(now):
+    known = {piece.written for piece, _ in _writes(was, now)}
+    keys = {piece.key for piece, _ in _writes(was, now)} if _writes(now, was) else set[str]()
+    for piece, severity in _writes(now, was):
         if piece.written not in known and piece.key not in keys:
             what = f"`{shown(piece.written)}` replaces what another library gives"
             yield _found(what, piece, severity)
     for call in new_calls(now, was, _PATCHES):
         at = Fragment(now, call.site.scope, call.site.call)
         yield _found(f"`{shown(call.signature)}` may replace a function", at, "warning")
-    for piece in fresh(_modes(now), _modes(was)):
+    for piece in fresh(_modes(now, was), _modes(was, now)):
         name = getattr(piece.node, "name", "")
         yield _found(f"`{name}` takes hold of every call of torch", piece, "warning")
 
 
 @remembered
-def _writes(program: Program) -> tuple[tuple[Fragment, Severity], ...]:
-    return tuple(_found_writes(program))
+def _writes(program: Program, other: Program) -> tuple[tuple[Fragment, Severity], ...]:
+    return tuple(_found_writes(program, other))
 
 
-def _found_writes(program: Program) -> Iterator[tuple[Fragment, Severity]]:
+def _found_writes(program: Program, other: Program) -> Iterator[tuple[Fragment, Severity]]:
     kinds = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)
-    for piece in all_pieces(program, _has_attribute, *kinds):
+    for piece in all_pieces(program, other, _has_attribute, *kinds):
         for target in _targets(piece.node):
             severity = _weigh(program, target, getattr(piece.node, "value", None), piece.scope)
             if severity is not None:
                 yield piece, severity
                 break
-    for call in calls_of(program, ("setattr", "builtins.setattr", "delattr")):
+    for call in calls_of(program, other, ("setattr", "builtins.setattr", "delattr")):
         piece = Fragment(program, call.site.scope, call.site.call)
         severity = _of_setattr(program, call.site.call, piece.scope)
         if severity is not None:
             yield piece, severity
-    for call in program.called(("update", "__setitem__", "setdefault")):
+    for call in called(program, other, ("update", "__setitem__", "setdefault")):
         table = _table_owner(program, call.site.call.func, call.site.scope)
         if table and not call.is_dead:
             piece = Fragment(program, call.site.scope, call.site.call)
@@ -261,8 +262,8 @@ def _is_known_function(name: str) -> bool:
 
 
 @remembered
-def _modes(program: Program) -> list[Fragment]:
-    return all_pieces(program, _is_mode, ast.ClassDef)
+def _modes(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _is_mode, ast.ClassDef)
 
 
 def _is_mode(node: ast.AST) -> bool:

@@ -18,7 +18,7 @@ from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import calls_of, one_a_line, shown, warned
+from infrarsi.rules.scope.everywhere import called, calls_of, one_a_line, shown, warned
 
 CODE = "S416"
 _NAMES = re.compile(
@@ -46,10 +46,10 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    writes = list(added(_writing(now), _writing(was), call_key))
+    writes = list(added(_writing(now, was), _writing(was, now), call_key))
     if not writes:
         return
-    reads = {name for call in _reading(now) for name in _paths(call)}
+    reads = {name for call in _reading(now, was) for name in _paths(call)}
     for call in writes:
         names = _paths(call)
         again = bool(names & reads) and any(_NAMES.search(name) for name in names)
@@ -83,11 +83,11 @@ def _by_hand(change: Change) -> Iterator[Violation]:
 
 
 @remembered
-def _writing(program: Program) -> list[Call]:
+def _writing(program: Program, other: Program) -> list[Call]:
     """Calls that write over, delete or rename a file."""
-    opened = [call for call in program.called(("open",)) if _mode(call) & set("wx+")]
-    others = [call for call in program.called(_METHODS) if _is_of_path(call)]
-    every = [*opened, *others, *calls_of(program, _GONE)]
+    opened = [call for call in called(program, other, ("open",)) if _mode(call) & set("wx+")]
+    others = [call for call in called(program, other, _METHODS) if _is_of_path(call)]
+    every = [*opened, *others, *calls_of(program, other, _GONE)]
     return [call for call in every if not call.is_dead]
 
 
@@ -98,9 +98,9 @@ def _is_of_path(call: Call) -> bool:
 
 
 @remembered
-def _reading(program: Program) -> list[Call]:
-    opened = [call for call in program.called(("open",)) if _mode(call) & set("r+")]
-    return [*opened, *program.called(_READS)]
+def _reading(program: Program, other: Program) -> list[Call]:
+    opened = [call for call in called(program, other, ("open",)) if _mode(call) & set("r+")]
+    return [*opened, *called(program, other, _READS)]
 
 
 def _mode(call: Call) -> set[str]:

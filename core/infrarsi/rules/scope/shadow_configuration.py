@@ -20,6 +20,7 @@ from infrarsi.rules.fragments import Fragment, call_key, fresh
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
+    called,
     calls_of,
     library_name,
     new_calls,
@@ -61,28 +62,30 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    for piece in fresh(_overlays(now), _overlays(was)):
+    for piece in fresh(_overlays(now, was), _overlays(was, now)):
         yield _found(f"`{shown(piece.written)}` lays other values over the settings", piece)
-    for call in added(_own_lines(now), _own_lines(was), call_key):
+    for call in added(_own_lines(now, was), _own_lines(was, now), call_key):
         yield _found(
             f"`{shown(call.signature)}` reads other arguments than the launch line's", call
         )
     for call in new_calls(now, was, _OVERLAYS):
         yield _found(f"`{shown(call.signature)}` lays other values over the settings", call)
-    for call in added(_optional_files(now), _optional_files(was), call_key):
+    for call in added(_optional_files(now, was), _optional_files(was, now), call_key):
         yield _found(
             f"`{shown(call.signature)}` reads a file that counts only if it is there", call
         )
-    for piece in fresh(_own_variables(now), _own_variables(was)):
+    for piece in fresh(_own_variables(now, was), _own_variables(was, now)):
         yield _found(f"`{shown(piece.written)}` sets a variable that the code reads", piece)
 
 
 @remembered
-def _overlays(program: Program) -> list[Fragment]:
+def _overlays(program: Program, other: Program) -> list[Fragment]:
     """Writes under names that are not written out into globals, arguments and the like."""
-    found = all_pieces(program, _writes_table, ast.Assign, ast.AugAssign)
-    found += all_pieces(program, _writes_arguments, ast.Assign, ast.AugAssign)
-    for call in program.called(("update", "set_defaults", "setattr", "merge_with", "__setitem__")):
+    found = all_pieces(program, other, _writes_table, ast.Assign, ast.AugAssign)
+    found += all_pieces(program, other, _writes_arguments, ast.Assign, ast.AugAssign)
+    for call in called(
+        program, other, ("update", "set_defaults", "setattr", "merge_with", "__setitem__")
+    ):
         if not call.is_dead and _lays_over(call):
             found.append(Fragment(program, call.site.scope, call.site.call))
     return found
@@ -134,22 +137,22 @@ def _is_settings(node: ast.expr) -> bool:
 
 
 @remembered
-def _own_lines(program: Program) -> list[Call]:
+def _own_lines(program: Program, other: Program) -> list[Call]:
     """Parsers that are handed a list of arguments."""
     return [
         call
-        for call in program.called(("parse_args", "parse_known_args"))
+        for call in called(program, other, ("parse_args", "parse_known_args"))
         if not call.is_dead
         and any(ast.unparse(argument) != "sys.argv[1:]" for argument in call.site.call.args)
     ]
 
 
 @remembered
-def _optional_files(program: Program) -> list[Call]:
+def _optional_files(program: Program, other: Program) -> list[Call]:
     """Calls that read settings where a file or a variable happens to be there."""
     return [
         call
-        for call in program.called(_LOADS)
+        for call in called(program, other, _LOADS)
         if not call.is_dead
         and (call.callee.partition(".")[0] in _LOADERS or call.name in {"read_text", "load_config"})
         and _is_optional(call)
@@ -178,17 +181,18 @@ def _asks_for_file(test: ast.expr) -> bool:
 
 
 @remembered
-def _own_variables(program: Program) -> list[Fragment]:
+def _own_variables(program: Program, other: Program) -> list[Fragment]:
     """Variables that the code sets and that it reads elsewhere."""
-    written = all_pieces(program, _sets_variable, ast.Assign)
+    written = all_pieces(program, other, _sets_variable, ast.Assign)
     if not written:
         return []
     read = {
-        _variable(call.site.call) for call in calls_of(program, ("os.getenv", "os.environ.get"))
+        _variable(call.site.call)
+        for call in calls_of(program, other, ("os.getenv", "os.environ.get"))
     }
     read |= {
         ast.unparse(piece.node.slice)
-        for piece in all_pieces(program, _reads_variable, ast.Subscript)
+        for piece in all_pieces(program, other, _reads_variable, ast.Subscript)
         if isinstance(piece.node, ast.Subscript)
     }
     return [piece for piece in written if _key(piece.node) in read]

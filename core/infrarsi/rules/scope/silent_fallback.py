@@ -37,7 +37,7 @@ def _each(change: Change) -> Iterator[Violation]:
     if change.sides is None:
         return
     now, was = change.sides
-    for piece in fresh(_handlers(now), _handlers(was)):
+    for piece in fresh(_handlers(now, was), _handlers(was, now)):
         source = piece.scope.source
         block = source.parents[piece.node]
         severity: Severity = "error" if _drops_work(piece.node, block) else "warning"
@@ -47,21 +47,27 @@ def _each(change: Change) -> Iterator[Violation]:
             piece.place,
             severity,
         )
-    for piece in fresh(_suppressed(now), _suppressed(was)):
+    for piece in fresh(_suppressed(now, was), _suppressed(was, now)):
         yield warned(CODE, f"`{shown(piece.written)}` hides errors; {_HELD}.", piece.place)
 
 
 @remembered
-def _handlers(program: Program) -> list[Fragment]:
+def _handlers(program: Program, other: Program) -> list[Fragment]:
     """Handlers in training code, and those that catch everything, apart from harmless ones."""
+    found = [
+        piece
+        for piece in all_pieces(program, other, lambda _: True, ast.ExceptHandler)
+        if not _is_harmless(piece)
+    ]
+    if not found:
+        return []
     regions = (*step_regions(program), *forward_regions(program), *data_regions(program))
     busy = {node for _, node in nodes_in(regions, ast.ExceptHandler)}
     return [
         piece
-        for piece in all_pieces(program, lambda _: True, ast.ExceptHandler)
-        if isinstance(piece.node, ast.ExceptHandler)
-        and not _is_harmless(piece)
-        and (piece.node in busy or set(_caught(piece.node)) & _BROAD)
+        for piece in found
+        if piece.node in busy
+        or (isinstance(piece.node, ast.ExceptHandler) and set(_caught(piece.node)) & _BROAD)
     ]
 
 
@@ -105,8 +111,8 @@ def _head(node: ast.AST) -> str:
 
 
 @remembered
-def _suppressed(program: Program) -> list[Fragment]:
-    return all_pieces(program, _suppresses, ast.Call)
+def _suppressed(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _suppresses, ast.Call)
 
 
 def _suppresses(node: ast.AST) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
-from infrarsi.rules.fragments import Fragment, expanded, fresh
+from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
@@ -61,7 +61,7 @@ def _each(change: Change) -> Iterator[Violation]:
         return
     now, was = change.sides
     held = _held_numbers(change)
-    for piece in fresh(_comparisons(now), _comparisons(was)):
+    for piece in fresh(_comparisons(now, was), _comparisons(was, now)):
         if _singles_out(piece, held) and decides(piece):
             yield _found(f"`{shown(piece.written)}` singles out a number of the contract", piece)
         elif _singles_step(piece) and decides(piece):
@@ -77,10 +77,10 @@ def _held_numbers(change: Change) -> frozenset[int]:
 
 
 @remembered
-def _comparisons(program: Program) -> list[Fragment]:
+def _comparisons(program: Program, other: Program) -> list[Fragment]:
     return [
         piece
-        for piece in all_pieces(program, lambda _: True, ast.Compare)
+        for piece in all_pieces(program, other, lambda _: True, ast.Compare)
         if not isinstance(piece.scope.source.statement(piece.node), ast.Assert)
     ]
 
@@ -92,8 +92,20 @@ def _singles_out(piece: Fragment, held: frozenset[int]) -> bool:
         return False
     sides = [node.left, *node.comparators]
     numbers = {value for side in sides for value in _literals(side)}
-    measured = [expanded(side, piece.scope) for side in sides if not list(_literals(side))]
-    return bool(numbers & held) and any(_SIZED.search(ast.unparse(side)) for side in measured)
+    measured = [text for side in sides if not list(_literals(side)) for text in _said(piece, side)]
+    return bool(numbers & held) and any(_SIZED.search(text) for text in measured)
+
+
+def _said(piece: Fragment, side: ast.expr) -> Iterator[str]:
+    """A side as it is written, and what the names in it are bound to."""
+    yield ast.unparse(side)
+    for node in ast.walk(side):
+        events = [
+            event
+            for scope in piece.scope.around()
+            for event in (scope.events.get(node.id, ()) if isinstance(node, ast.Name) else ())
+        ]
+        yield from (ast.unparse(event.value) for event in events if event.value is not None)
 
 
 def _literals(node: ast.expr) -> Iterator[int]:
