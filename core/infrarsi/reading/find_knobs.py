@@ -5,6 +5,7 @@ evaluator with the literals overridden. Sequence length, learning rate and the l
 """
 
 import ast
+import functools
 from collections.abc import Mapping
 
 from infrarsi.frozen import Scalar
@@ -12,6 +13,7 @@ from infrarsi.knobs import Binding, Knob
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.project import Project
+from infrarsi.reading.syntax import SourceFile
 from infrarsi.reading.values import Known, Origin
 from infrarsi.reading.workload import StepWork, read_step_work, whole_number
 
@@ -121,7 +123,7 @@ def _threads(evaluator: Evaluator, n_cpus: int) -> Knob | None:
     project, launch = evaluator.project, evaluator.launch
     if variable in launch.env or "set_num_threads" in project.calls_by_name:
         return None
-    if any(_sets_variable(node, variable) for s in project.files.values() for node in s.parents):
+    if any(_sets(source, variable) for source in project.files.values()):
         return None
     most = max(1, n_cpus // launch.n_processes)
     counts = sorted(_powers_of_two(most) | {most})
@@ -137,6 +139,12 @@ def _threads(evaluator: Evaluator, n_cpus: int) -> Knob | None:
         role="threads",
         bindings=(Binding(carrier="environment", name=variable),),
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _sets(source: SourceFile, variable: str) -> bool:
+    """Whether a file sets an environment variable."""
+    return any(_sets_variable(node, variable) for node in source.nodes)
 
 
 def _sets_variable(node: ast.AST, variable: str) -> bool:

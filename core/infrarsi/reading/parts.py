@@ -4,6 +4,7 @@ import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.reading.scopes import Scope
@@ -40,6 +41,7 @@ class Parts:
             for number, node in enumerate(module.source.nodes)
             if isinstance(node, ast.Call)
         )
+        self._spans = [span(site.call) for site in self.calls]
         self.by_name: dict[str, list[CallSite]] = {}
         for site in self.calls:
             self.by_name.setdefault(site.name, []).append(site)
@@ -49,7 +51,8 @@ class Parts:
                 if "." in path:
                     self.writes.setdefault(path.rpartition(".")[2], []).append((scope, path))
         self.additions = self._additions()
-        self._naming: dict[str, list[tuple[Scope, str]]] = {}
+        self.memo: dict[object, Any] = {}
+        """What was asked of this text before, for those that ask it often."""
 
     def scope_of(self, node: ast.AST) -> Scope:
         """The innermost scope around a node (for a function: the scope it is defined in)."""
@@ -60,15 +63,28 @@ class Parts:
 
     def naming(self, canonical: str) -> list[tuple[Scope, str]]:
         """The scopes that bind a spelling of a canonical name to a value, with that spelling."""
-        if canonical not in self._naming:
-            self._naming[canonical] = [
+        key = ("naming", canonical)
+        if key not in self.memo:
+            self.memo[key] = [
                 (scope, name)
                 for scope in self.scopes.values()
                 for name, events in scope.events.items()
                 if rank_alias(canonical, name) is not None
                 and events[0].kind not in {"define", "import"}
             ]
-        return self._naming[canonical]
+        return self.memo[key]
+
+    def inside(self, block: ast.AST) -> tuple[CallSite, ...]:
+        """The calls that stand in a block (a loop, a function), by place."""
+        key = ("inside", block)
+        if key not in self.memo:
+            start, end = span(block)
+            self.memo[key] = tuple(
+                site
+                for site, (first, last) in zip(self.calls, self._spans, strict=True)
+                if start <= first and last <= end
+            )
+        return self.memo[key]
 
     def _additions(self) -> dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]]:
         found: dict[tuple[Scope, str], list[tuple[ast.AST, ast.expr]]] = {}
@@ -92,6 +108,12 @@ def parts_of(module: Scope) -> Parts:
 def imports_of(source: SourceFile) -> tuple[ast.Import | ast.ImportFrom, ...]:
     """All import statements of a file."""
     return tuple(node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where a node begins and ends: line and column in bytes."""
+    first = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    return first, (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
 
 
 def _all_scopes(scope: Scope) -> Iterator[Scope]:

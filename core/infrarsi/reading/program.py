@@ -7,6 +7,7 @@ conditions they stand under, on both sides of a change.
 import ast
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from infrarsi.contract.contract import Fact
@@ -48,9 +49,8 @@ class Call:
         """What is not given is found out when asked for."""
         self.program = program
         self.site = site
-        self._callee = callee
-        self._in_step = in_step
-        self._in_model = in_model
+        self._given = {"callee": callee, "in step": in_step, "in model": in_model}
+        self._known: dict[object, Any] = {}
 
     @property
     def callee(self) -> str:
@@ -58,19 +58,27 @@ class Call:
 
         Where what is called is not followed, it is as it is written.
         """
-        return self._callee if self._callee is not None else self.program.callee(self.site)
+        return self._once("callee", lambda: self.program.callee(self.site))
 
     @property
     def in_step(self) -> bool:
         """Whether it runs within an optimizer step, model code apart."""
-        return self._in_step if self._in_step is not None else self.program.in_step(self.site)
+        return self._once("in step", lambda: self.program.in_step(self.site))
 
     @property
     def in_model(self) -> bool:
         """Whether it is written in a method of a torch module."""
-        if self._in_model is not None:
-            return self._in_model
-        return self.program.in_model(self.site.scope)
+        return self._once("in model", lambda: self.program.in_model(self.site.scope))
+
+    def _once(self, question: str, answer: Callable[[], T]) -> T:
+        known = self._known.get(question)
+        if known is not None:
+            self.program.trace.need(known[1])
+            return known[0]
+        given: Any = self._given.get(question)
+        if given is not None:
+            return given
+        return self.program.trace.once(self._known, question, answer)
 
     @property
     def name(self) -> str:
@@ -121,7 +129,8 @@ class Call:
         Names that hold a known value are replaced by it, and imported names by what they stand
         for, so that renaming a constant or moving it to another file changes nothing.
         """
-        return self.program.spell(self.site.call, self.site.scope)
+        call, scope = self.site.call, self.site.scope
+        return self._once("signature", lambda: self.program.spell(call, scope))
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -131,7 +140,7 @@ class Call:
     @property
     def is_dead(self) -> bool:
         """Whether a condition around it is surely false under this launch."""
-        return self.program.ask(self.site.scope, ("dead", self.site.call), self._is_dead)
+        return self._once("is dead", self._asked_dead)
 
     def _conditions(self) -> tuple[str, ...]:
         found: list[str] = []
@@ -142,6 +151,9 @@ class Call:
             text = self.program.spell(guard.test, self.site.scope)
             found.append(text if guard.holds else f"not ({text})")
         return tuple(found)
+
+    def _asked_dead(self) -> bool:
+        return self.program.ask(self.site.scope, ("dead", self.site.call), self._is_dead)
 
     def _is_dead(self) -> bool:
         guards = guards_around(self.site.scope, self.site.call)
@@ -308,7 +320,7 @@ class Program:
         """Whether a scope is one of a method of a torch module, or in one."""
         for around in scope.around():
             if isinstance(around.node, ast.ClassDef):
-                return self.ask(around, "is module", lambda: self._is_module(around))
+                return self.ask(around, "is module", partial(self._is_module, around))
         return False
 
     def _call(self, site: CallSite) -> Call:

@@ -2,7 +2,7 @@
 
 import ast
 import posixpath
-from collections.abc import Collection
+from collections.abc import Iterable
 from itertools import chain
 from typing import TypeVar
 
@@ -63,17 +63,19 @@ class Project:
         self._whole()
         return [site for parts in self._parts.values() for site in parts.calls]
 
-    def calls_in(self, files: Collection[str]) -> list[CallSite]:
-        """The calls of some files, in order of file and place."""
-        ordered = [file for file in self.trace.look("project", _order) if file in files]
-        for file in ordered:
-            self.trace.look("project", _module, file)
-        return [site for file in ordered for site in self._parts[file].calls]
+    def inside(self, blocks: Iterable[tuple[Scope, ast.AST]]) -> list[CallSite]:
+        """The calls that stand in some blocks, in order of file and place."""
+        lists = [self._inside(where.source.file, block) for where, block in blocks]
+        return lists[0] if len(lists) == 1 else self.in_order(lists)
+
+    def _inside(self, file: str, block: ast.AST) -> list[CallSite]:
+        self.trace.look("project", _module, file)
+        return list(self._parts[file].inside(block)) if file in self._parts else []
 
     def in_order(self, lists: list[list[CallSite]]) -> list[CallSite]:
         """Calls of several lists in one, in order of file and place."""
         order = {file: n for n, file in enumerate(self.trace.look("project", _order))}
-        sites = [site for several in lists for site in several]
+        sites = dict.fromkeys(site for several in lists for site in several)
         return sorted(sites, key=lambda site: (order[site.scope.source.file], site.number))
 
     def mentions(self, word: str) -> bool:

@@ -35,7 +35,7 @@ class SourceFile:
         self.nodes: list[ast.AST] = [self.tree]
         self.parents: dict[ast.AST, ast.AST] = {}
         for parent in self.nodes:
-            for child in ast.iter_child_nodes(parent):
+            for child in _children(parent):
                 self.parents[child] = parent
                 self.nodes.append(child)
         ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
@@ -94,6 +94,42 @@ class SourceFile:
         if head.isascii():
             return n_bytes
         return len(_encodable(head).encode()[:n_bytes].decode(errors="ignore"))
+
+
+def walk(node: ast.AST) -> tuple[ast.AST, ...]:
+    """A node and all below it, outer ones first, as `ast.walk` gives them; kept with the node.
+
+    For code that is not changed in place.
+    """
+    known = node.__dict__.get("_below")
+    if known is not None and known[0] == id(node):
+        return known[1]
+    found = [node]
+    for parent in found:
+        found += _children(parent)
+    node.__dict__["_below"] = (id(node), tuple(found))
+    return node.__dict__["_below"][1]
+
+
+def unparse(node: ast.AST) -> str:
+    """The code of a node without its layout; kept with the node, which is not changed in place."""
+    known = node.__dict__.get("_code")
+    if known is None or known[0] != id(node):
+        known = node.__dict__["_code"] = (id(node), ast.unparse(node))
+    return known[1]
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, as `ast.iter_child_nodes` gives them."""
+    found: list[ast.AST] = []
+    held = node.__dict__
+    for name in node._fields:
+        value = held.get(name)
+        if isinstance(value, ast.AST):
+            found.append(value)
+        elif isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+    return found
 
 
 @functools.lru_cache(maxsize=256)

@@ -5,13 +5,14 @@ of the workspace, is the step's region; code under `no_grad` is left out of it.
 """
 
 import ast
+import functools
 import math
 from dataclasses import dataclass
 
 from infrarsi.reading.cadence import Condition, conditions_between, is_last_pass
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.half_typed import HALF_TYPED
-from infrarsi.reading.project import CallSite
+from infrarsi.reading.parts import CallSite, span
 from infrarsi.reading.scopes import Scope, dotted, guards_around
 from infrarsi.reading.values import FunctionValue, Instance, Known, Made, Value
 
@@ -62,6 +63,8 @@ def find_training(evaluator: Evaluator) -> Training | None:
     found = [_around(evaluator, site, steps) for site in backwards]
     updating = [training for training in found if training.update is not None]
     if updating:
+        if len(updating) == 1:
+            return updating[0]
         return max(updating, key=lambda training: _n_passes(evaluator, training.update))
     return next(iter(found), None)
 
@@ -106,12 +109,8 @@ def _around(evaluator: Evaluator, backward: CallSite, steps: list[CallSite]) -> 
         inside = tuple(step for step in steps if _covers(evaluator, loop, step))
         if inside and not _only_last(evaluator, loop, nest[number + 1 :], inside):
             blocks = _blocks(evaluator, loop)
-            files = {where.source.file for where, _ in blocks}
             calls = tuple(
-                site
-                for site in evaluator.project.calls_in(files)
-                if any(_inside(site.scope, site.call, where, block) for where, block in blocks)
-                and not _without_gradient(site)
+                site for site in evaluator.project.inside(blocks) if not _without_gradient(site)
             )
             conditions = _conditions(evaluator, loop, tuple(nest[:number]), inside)
             inner, outer = tuple(nest[:number]), tuple(nest[number + 1 :])
@@ -215,13 +214,9 @@ def _inside(scope: Scope, node: ast.AST, where: Scope, block: ast.AST) -> bool:
     """Whether a node stands in a block (a loop or a function), by place."""
     if scope.source is not where.source:
         return False
-    start, end = _span(block)
-    return start <= _span(node)[0] and _span(node)[1] <= end
-
-
-def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
-    first = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-    return first, (getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0))
+    start, end = span(block)
+    first, last = span(node)
+    return start <= first and last <= end
 
 
 def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ...]:
@@ -230,8 +225,8 @@ def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ..
     for where, block in blocks:
         if len(blocks) > 50:
             break
-        for site in evaluator.project.calls_in({where.source.file}):
-            if not _inside(site.scope, site.call, where, block) or _without_gradient(site):
+        for site in evaluator.project.inside([(where, block)]):
+            if _without_gradient(site):
                 continue
             callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
             if not isinstance(callee, FunctionValue) or _decorated_without_gradient(callee.scope):
@@ -243,6 +238,7 @@ def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ..
     return tuple(blocks)
 
 
+@functools.lru_cache(maxsize=16384)
 def _without_gradient(site: CallSite) -> bool:
     """Whether the call stands under `with torch.no_grad()`."""
     for ancestor in site.scope.source.ancestors(site.call):

@@ -65,7 +65,7 @@ def read_step_work(evaluator: Evaluator) -> StepWork:
 
 
 def _read_step_work(evaluator: Evaluator) -> StepWork:
-    training = find_training(evaluator)
+    training = evaluator.ask("training", lambda: find_training(evaluator))
     library = find_library(evaluator, training)
     if library is not None and library.owns_loop:
         training = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from infrarsi.reading import Call
+from infrarsi.reading.syntax import walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def mentions(node: ast.AST, *names: str) -> bool:
     return any(
         (isinstance(inner, ast.Name) and inner.id in names)
         or (isinstance(inner, ast.Attribute) and inner.attr in names)
-        for inner in ast.walk(node)
+        for inner in walk(node)
     )
 
 

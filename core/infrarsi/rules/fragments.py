@@ -9,15 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.parts import Parts, parts_of
 from infrarsi.reading.scopes import Function, Scope, guards_around
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.regions import Region, nodes_in
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Fragment:
     """A piece of code and the scope it is written in."""
 
@@ -30,10 +31,10 @@ class Fragment:
         """Where it is written."""
         return self.scope.source.place(self.node)
 
-    @cached_property
+    @property
     def written(self) -> str:
         """As it is written, apart from layout."""
-        return ast.unparse(self.node)
+        return unparse(self.node)
 
     @property
     def text(self) -> str:
@@ -48,7 +49,7 @@ class Fragment:
     def _key(self) -> str:
         names = {
             inner.id
-            for inner in ast.walk(self.node)
+            for inner in walk(self.node)
             if isinstance(inner, ast.Name) and is_local(inner.id, self.scope)
         }
         if not names:
@@ -105,19 +106,40 @@ def pieces(
     *kinds: type[ast.AST],
 ) -> list[Fragment]:
     """The wanted nodes of some kinds in some regions, each once."""
-    return [
-        Fragment(program, program.project.scope_of(scope.source.file, node), node)
-        for kind in kinds
-        for scope, node in nodes_in(regions, kind)
-        if wanted(node)
-    ]
+    seen: set[ast.AST] = set()
+    found: list[Fragment] = []
+    for kind in kinds:
+        for scope, node in (held for region in regions for held in _held(region, wanted, kind)):
+            if node not in seen:
+                seen.add(node)
+                found.append(Fragment(program, scope, node))
+    return found
+
+
+def _held(region: Region, wanted: Callable[[ast.AST], bool], kind: type[ast.AST]) -> list[Region]:
+    """The wanted nodes of a region with their scopes; kept where `wanted` is asked again."""
+    parts = parts_of([*region[0].around()][-1])
+    if "<locals>" in wanted.__qualname__:
+        return _found(parts, region, wanted, kind)
+    key = ("pieces", region[1], wanted, kind)
+    if key not in parts.memo:
+        parts.memo[key] = _found(parts, region, wanted, kind)
+    return parts.memo[key]
+
+
+def _found(
+    parts: Parts, region: Region, wanted: Callable[[ast.AST], bool], kind: type[ast.AST]
+) -> list[Region]:
+    return [(parts.scope_of(node), node) for _, node in nodes_in((region,), kind) if wanted(node)]
 
 
 def fresh(now: Iterable[Fragment], was: Iterable[Fragment]) -> Iterator[Fragment]:
     """Those of `now` that `was` has no equal of, neither as it is written nor spelled."""
     was = list(was)
-    written = {fragment.written for fragment in was}
-    unlike = [fragment for fragment in now if fragment.written not in written]
+    same = {fragment.node for fragment in was}
+    other = [fragment for fragment in now if fragment.node not in same]
+    written = {fragment.written for fragment in was} if other else set[str]()
+    unlike = [fragment for fragment in other if fragment.written not in written]
     left = Counter(fragment.key for fragment in was) if unlike else Counter[str]()
     for fragment in unlike:
         if left[fragment.key] > 0:

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope, dotted
-from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.syntax import SourceFile, walk
 from infrarsi.rules.remembered import remembered
 
 Region = tuple[Scope, ast.AST]
@@ -105,7 +105,7 @@ def _by_kind(source: SourceFile, region: ast.AST) -> dict[type, list[ast.AST]]:
     known = _KINDS.setdefault(source, {})
     if region not in known:
         found: dict[type, list[ast.AST]] = {}
-        for node in source.nodes if isinstance(region, ast.Module) else ast.walk(region):
+        for node in source.nodes if isinstance(region, ast.Module) else walk(region):
             found.setdefault(type(node), []).append(node)
         known[region] = found
     return known[region]
@@ -146,7 +146,7 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _names(target: ast.expr) -> Iterator[str]:
-    for inner in ast.walk(target):
+    for inner in walk(target):
         if isinstance(inner, ast.Name):
             yield inner.id
         elif isinstance(inner, ast.Attribute):

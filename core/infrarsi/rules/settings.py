@@ -18,6 +18,7 @@ from infrarsi.reading.documents import Document, Leaf, Node, Table, format_of, p
 from infrarsi.reading.externals import literal
 from infrarsi.reading.operators import binary, unary
 from infrarsi.reading.scopes import Function, Scope, parameters
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import ClassValue, Known, Many, Record, Unknown, Value
 from infrarsi.rules.remembered import remembered
 
@@ -200,7 +201,7 @@ def _is_configuration(program: Program, call: Call) -> bool:
 
 
 def _of_call(program: Program, call: ast.Call, scope: Scope) -> Iterator[Setting]:
-    owner = ast.unparse(call.func).rpartition(".")[2]
+    owner = unparse(call.func).rpartition(".")[2]
     frame = program.evaluator.frame(scope)
     for keyword in call.keywords:
         if keyword.arg is not None:

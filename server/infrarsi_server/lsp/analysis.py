@@ -4,9 +4,11 @@ Runs in a worker thread on frozen data. What it cannot use becomes a sentence, n
 """
 
 import functools
+import gc
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
@@ -21,12 +23,29 @@ from infrarsi_server.workspace.root import CONFIG_NAME, find_repository
 
 def analyse_snapshot(snapshot: Snapshot) -> Analysis:
     """Read and check every locked job of the snapshot's root."""
+    with _without_collection():
+        return _analyse(snapshot)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Looking for garbage in all the trees that are kept would take longer than a warm check."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _analyse(snapshot: Snapshot) -> Analysis:
     on_disk = FolderSources(snapshot.root)
     overlay = snapshot.overlay()
     sources = OverlaySources(on_disk, overlay)
     try:
-        config = parse_config(_own_file(snapshot, CONFIG_NAME) or "")
-        locks = read_locks(_own_file(snapshot, LOCK_PATH) or "{}")
+        config = _parse_config(_own_file(snapshot, CONFIG_NAME) or "")
+        locks = _read_locks(_own_file(snapshot, LOCK_PATH) or "{}")
     except InfraRSIError as error:
         return Analysis(snapshot=snapshot, texts=_texts(sources, {CONFIG_NAME}), problem=str(error))
     jobs: list[JobAnalysis] = []
@@ -34,6 +53,10 @@ def analyse_snapshot(snapshot: Snapshot) -> Analysis:
         hashes = _locked_hashes(lock, snapshot.root, on_disk, overlay)
         jobs.append(_analyse_job(snapshot.root, lock, config, sources, hashes))
     return Analysis(snapshot=snapshot, jobs=tuple(jobs), texts=_texts(sources, _files(jobs)))
+
+
+_parse_config = functools.lru_cache(maxsize=32)(parse_config)
+_read_locks = functools.lru_cache(maxsize=32)(read_locks)
 
 
 def _own_file(snapshot: Snapshot, name: str) -> str | None:

@@ -13,6 +13,7 @@ from infrarsi.contract import CONFIG_PATH, Severity, Violation, place_of
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -56,7 +57,7 @@ def find(change: Change) -> Iterator[Violation]:
 
 
 def _found(what: str, piece: Fragment, place: Place | None, held: Place | None) -> Violation:
-    is_mode = any(_named(node) in _DETERMINISTIC for node in ast.walk(piece.node))
+    is_mode = any(_named(node) in _DETERMINISTIC for node in walk(piece.node))
     severity: Severity = "error" if is_mode else "warning"
     return violation(CODE, f"{what}; {_HELD}.", severity=severity, place=place, contract_place=held)
 
@@ -81,7 +82,7 @@ def _switches(node: ast.AST) -> bool:
         case ast.Call(func=func):
             name = _named(func)
             if name == "profile":
-                return "profiler" in ast.unparse(func)
+                return "profiler" in unparse(func)
             return name in _DETERMINISTIC | _DEBUGGING
         case ast.Assign(targets=[ast.Attribute(attr=name)]):
             return name in _DETERMINISTIC | _DEBUGGING

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
@@ -113,7 +114,7 @@ def _opens(call: Call, modes: str) -> bool:
 def _names(call: Call) -> set[str]:
     """Paths and names of paths among a call's arguments and what it is called on."""
     found: set[str] = set()
-    for node in ast.walk(call.site.call):
+    for node in walk(call.site.call):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 3:
             found.add(node.value)
         elif isinstance(node, ast.Name) and any(

@@ -15,6 +15,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import ALIASES, rank_alias
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment
@@ -166,4 +167,4 @@ def _given(call: ast.Call) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _is_environment(node: ast.expr) -> bool:
-    return ast.unparse(node).rpartition(".")[2] == "environ"
+    return unparse(node).rpartition(".")[2] == "environ"

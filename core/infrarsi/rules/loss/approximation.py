@@ -15,6 +15,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.methods import body_text, changed_methods
@@ -164,11 +165,11 @@ def _constants(text: str) -> tuple[str, list[object]] | None:
     except SyntaxError:
         return None
     numbers: list[object] = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
             numbers.append(node.value)
             node.value = 0.0
-    return ast.unparse(tree), numbers
+    return unparse(tree), numbers
 
 
 def _eps_defaults(node: ast.AST) -> tuple[str, list[object]] | None:
@@ -176,7 +177,7 @@ def _eps_defaults(node: ast.AST) -> tuple[str, list[object]] | None:
         return None
     named = node.args.args[-len(node.args.defaults) :] if node.args.defaults else []
     pairs = zip(named, node.args.defaults, strict=True)
-    return "", [ast.unparse(value) for name, value in pairs if "eps" in name.arg] or [""]
+    return "", [unparse(value) for name, value in pairs if "eps" in name.arg] or [""]
 
 
 def _forward_place(program: Program) -> Place | None:

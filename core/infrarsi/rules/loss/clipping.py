@@ -17,6 +17,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.roles import CLIP_CALLS
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.narrower import narrowing
 from infrarsi.rules.loss.sides import has_update, loop_place, moved_fact, restoring, severity
@@ -166,8 +167,8 @@ def _counts_steps(program: Program, test: str) -> bool:
     loop = training.update.node if training is not None and training.update is not None else None
     if not isinstance(loop, ast.For):
         return False
-    counters = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
-    read = {n.id for n in ast.walk(ast.parse(test, mode="eval")) if isinstance(n, ast.Name)}
+    counters = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
+    read = {n.id for n in walk(ast.parse(test, mode="eval")) if isinstance(n, ast.Name)}
     return bool(counters & read)
 
 

@@ -17,6 +17,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.objective import Objective, loss_call
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import new_nodes, objectives
 
@@ -64,14 +65,14 @@ def _cuts(objective: Objective, *, beside_logits: bool = False) -> Iterator[tupl
     """
     core = objective.main.core
     call = loss_call(core)
-    logits = set(ast.walk(call.args[0])) if call is not None and call.args else set()
-    for node in ast.walk(core):
+    logits = set(walk(call.args[0])) if call is not None and call.args else set()
+    for node in walk(core):
         if not isinstance(node, ast.Subscript) or (beside_logits and node in logits):
             continue
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         slices = [part for part in parts if isinstance(part, ast.Slice)]
         if slices:
-            yield ast.unparse(node.slice), any(_drops(part) for part in slices)
+            yield unparse(node.slice), any(_drops(part) for part in slices)
 
 
 def _drops(part: ast.Slice) -> bool:
@@ -104,7 +105,7 @@ def _constant(bound: ast.expr | None) -> object:
 def _choosers(objective: Objective) -> set[str]:
     names = (
         node.attr if isinstance(node, ast.Attribute) else node.id.rpartition(".")[2]
-        for node in ast.walk(objective.main.core)
+        for node in walk(objective.main.core)
         if isinstance(node, ast.Attribute | ast.Name)
     )
     return {name for name in names if name in _CHOOSERS}
@@ -112,9 +113,9 @@ def _choosers(objective: Objective) -> set[str]:
 
 def _masks(objective: Objective) -> int:
     count = 0
-    for node in ast.walk(objective.main.core):
+    for node in walk(objective.main.core):
         if isinstance(node, ast.Subscript):
-            count += any(isinstance(inner, ast.Compare) for inner in ast.walk(node.slice))
+            count += any(isinstance(inner, ast.Compare) for inner in walk(node.slice))
         elif isinstance(node, ast.keyword):
             count += node.arg == "ignore_index"
         elif isinstance(node, ast.UnaryOp | ast.Constant):
@@ -127,10 +128,10 @@ def _ignores(scope: Scope, node: ast.AST, program: Program) -> str | None:
     match node:
         case ast.Assign(targets=[ast.Subscript()], value=value):
             if _constant(value) == _IGNORED:
-                return ast.unparse(node)
+                return unparse(node)
         case ast.Call(func=ast.Attribute(attr="masked_fill" | "masked_fill_"), args=[_, value]):
             if _constant(value) == _IGNORED:
-                return ast.unparse(node)
+                return unparse(node)
         case _:
             pass
     return None

@@ -16,6 +16,7 @@ from infrarsi.reading import Call, Program
 from infrarsi.reading.flow import is_model
 from infrarsi.reading.optimization import find_optimizers
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
@@ -95,7 +96,7 @@ def _sums_up(body: ast.AST) -> bool:
         and node.func.attr in {"mean", "sum"}
         and not node.args
         and not node.keywords
-        for node in ast.walk(body)
+        for node in walk(body)
     )
 
 
@@ -124,7 +125,7 @@ def _body_under(call: Call) -> list[ast.stmt]:
 
 def _passes_model(program: Program, scope: Scope, body: ast.AST) -> bool:
     forwards = {site.call for site in program.work.flow.forwards}
-    for node in ast.walk(body):
+    for node in walk(body):
         if not isinstance(node, ast.Call):
             continue
         if node in forwards:
@@ -140,7 +141,7 @@ def _runs_module(program: Program, func: ast.expr, scope: Scope) -> bool:
     if is_model(program.evaluator, value):
         return True
     if isinstance(func, ast.Subscript):
-        return ast.unparse(func).startswith("self.")
+        return unparse(func).startswith("self.")
     events = scope.events.get(func.id, []) if isinstance(func, ast.Name) else []
     return bool(events) and all(event.kind == "loop" for event in events)
 
@@ -159,9 +160,9 @@ def _detached(now: Program, was: Program) -> Iterator[Violation]:
 def _by_data(now: Program, was: Program) -> Iterator[Violation]:
     """`h.data` on the way through the model."""
     for scope, before in changed_methods(now, was):
-        if scope.name == "__init__" or any(_reads_data(node) for node in ast.walk(before.node)):
+        if scope.name == "__init__" or any(_reads_data(node) for node in walk(before.node)):
             continue
-        for node in ast.walk(scope.node):
+        for node in walk(scope.node):
             if _reads_data(node):
                 what = "Values inside the model are cut off by `.data`"
                 yield _breach(what, scope.source.place(node), certain=False)

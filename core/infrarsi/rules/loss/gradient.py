@@ -16,6 +16,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.objective import Objective, loss_call
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.loss.sides import new_nodes, objectives, same_number
@@ -101,7 +102,7 @@ def _reduction(objective: Objective) -> str:
     call = loss_call(objective.main.core)
     for keyword in call.keywords if call is not None else ():
         if keyword.arg == "reduction":
-            return str(getattr(keyword.value, "value", ast.unparse(keyword.value)))
+            return str(getattr(keyword.value, "value", unparse(keyword.value)))
     return "mean"
 
 
@@ -129,7 +130,7 @@ def _own_backward(now: Program, was: Program) -> Iterator[Violation]:
 def _autograd_functions(program: Program) -> Iterator[Scope]:
     for scope in program.project.scopes.values():
         if isinstance(scope.node, ast.ClassDef) and any(
-            ast.unparse(base).endswith("Function") for base in scope.node.bases
+            unparse(base).endswith("Function") for base in scope.node.bases
         ):
             yield scope
 

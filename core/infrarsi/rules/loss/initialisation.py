@@ -15,6 +15,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee, removed
 from infrarsi.rules.loss.sides import loop_place
@@ -83,7 +84,7 @@ def _applied(now: Program, was: Program) -> Iterator[Violation]:
     """`self.apply(self._init_weights)`, without which an initialiser is never run."""
     if list(was.named("apply")) and not list(now.named("apply")) and _init_calls(now):
         applied = next(iter(was.named("apply"))).site.call.args
-        name = ast.unparse(applied[0]) if applied else ""
+        name = unparse(applied[0]) if applied else ""
         if name and not any(name.rpartition(".")[2] == call.name for call in now.calls):
             scope, node = _model_scope(now)
             place = scope.source.place(node) if scope is not None and node is not None else None

@@ -16,6 +16,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.objective import Objective, loss_call
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known, Made
 from infrarsi.reading.written_out import forward_scope, is_cast
 from infrarsi.rules.change import Change
@@ -67,7 +68,7 @@ def _cast_of(objective: Objective) -> str | None:
     """The format of the last cast on the logits' way into the loss, or of the loss itself."""
     core = objective.main.core
     call = loss_call(core)
-    for node in ast.walk(core):
+    for node in walk(core):
         if call is not None and node is call:
             break
         if is_cast(node) in _LOW:
@@ -122,7 +123,7 @@ def _stands_in(program: Program, site: CallSite) -> bool:
                 )
                 if isinstance(value, Made) and value.callee.endswith("autocast"):
                     return _is_on(program, value)
-                if "autocast" in ast.unparse(item.context_expr):
+                if "autocast" in unparse(item.context_expr):
                     return True
     return False
 

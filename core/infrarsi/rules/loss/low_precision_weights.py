@@ -15,6 +15,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.flow import is_model
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, mentions
 
@@ -71,7 +72,7 @@ def _hidden_casts(now: Program) -> list[Call]:
 
 def _names_16_bits(call: Call) -> bool:
     arguments = [*call.site.call.args, *(k.value for k in call.site.call.keywords)]
-    text = " ".join([call.name, *(ast.unparse(node) for node in arguments)])
+    text = " ".join([call.name, *(unparse(node) for node in arguments)])
     return any(word in text for word in ("bfloat16", "float16", "half"))
 
 

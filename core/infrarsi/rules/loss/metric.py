@@ -14,6 +14,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 
 CODE = "L221"
@@ -54,7 +55,7 @@ def _pickers(program: Program) -> Iterator[tuple[str, Place]]:
 def _scales(program: Program) -> Iterator[tuple[float, Place]]:
     """Numbers that shown losses are multiplied, divided or shifted by."""
     for scope, value in _shown(program):
-        for node in ast.walk(value):
+        for node in walk(value):
             if not isinstance(node, ast.BinOp) or not _is_metric(node):
                 continue
             for side in (node.left, node.right):
@@ -93,12 +94,12 @@ def _is_reading(value: ast.expr) -> bool:
     """Whether a value was read out of a tensor; what stays on the way to backward is not."""
     return any(
         isinstance(node, ast.Attribute) and node.attr in {"item", "detach", "tolist"}
-        for node in ast.walk(value)
+        for node in walk(value)
     )
 
 
 def _is_metric(node: ast.AST) -> bool:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         name = inner.id if isinstance(inner, ast.Name) else getattr(inner, "attr", "")
         if "loss" in str(name).lower():
             return True

@@ -13,6 +13,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.flow import is_model
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import altered
@@ -81,7 +82,7 @@ def _is_of_model(program: Program, call: Call) -> bool:
         return False
     if is_model(program.evaluator, program.evaluator.value(func.value, call.frame)):
         return True
-    name = ast.unparse(func.value).rpartition(".")[2].lower()
+    name = unparse(func.value).rpartition(".")[2].lower()
     return "model" in name or name in {"net", "network", "ddp", "gpt", "raw"}
 
 

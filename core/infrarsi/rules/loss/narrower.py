@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterator
 
+from infrarsi.reading.syntax import unparse, walk
+
 _WRAPPING = {"module", "_orig_mod"}
 _GATHER = {"parameters", "named_parameters"}
 
@@ -25,7 +27,7 @@ def narrowing(now: ast.expr, was: ast.expr) -> tuple[str, bool] | None:
 
 def _chains(node: ast.expr) -> Iterator[tuple[str, ...]]:
     """What stands before `.parameters()`, as attribute names from the outermost on."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         match inner:
             case ast.Call(func=ast.Attribute(value=base, attr=attr)) if attr in _GATHER:
                 yield _chain(base)
@@ -50,7 +52,7 @@ def _chain(base: ast.expr) -> tuple[str, ...]:
 
 
 def _wraps(call: ast.Call) -> bool:
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = unparse(call.func).rpartition(".")[2]
     return name in {"compile", "DistributedDataParallel", "DDP", "fully_shard", "prepare"}
 
 
@@ -59,15 +61,15 @@ def _below(chain: tuple[str, ...], held: set[tuple[str, ...]]) -> bool:
 
 
 def _cuts(node: ast.expr) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         match inner:
             case ast.Subscript(value=value, slice=ast.Slice() as part) if list(_chains(value)):
-                yield ast.unparse(part)
+                yield unparse(part)
             case _:
                 pass
 
 
 def _tests(node: ast.expr) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.comprehension):
-            yield from (ast.unparse(test) for test in inner.ifs)
+            yield from (unparse(test) for test in inner.ifs)

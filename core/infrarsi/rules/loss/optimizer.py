@@ -15,6 +15,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.optimization import find_optimizers
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Made
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import loop_place, moved_fact, restoring, same_number, severity
@@ -165,10 +166,10 @@ def _groups(now: Program, was: Program) -> Iterator[Violation]:
 def _settings(program: Program, made: Made) -> list[dict[str, object]]:
     written = program.write_out(made.call.args[0], made.frame.scope)
     found: list[dict[str, object]] = []
-    for node in ast.walk(written):
+    for node in walk(written):
         if isinstance(node, ast.Dict):
             fields = {
-                key.value: _literal(ast.unparse(value))
+                key.value: _literal(unparse(value))
                 for key, value in zip(node.keys, node.values, strict=True)
                 if isinstance(key, ast.Constant) and key.value != "params"
             }

@@ -11,6 +11,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.objective import Objective
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 
 Node = tuple[Scope, ast.AST]
@@ -90,7 +91,7 @@ def loop_place(program: Program) -> Place | None:
 
 def has_name(node: ast.AST, *names: str) -> bool:
     """Whether a written expression calls or reads one of these as its last name."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Name) and inner.id.rpartition(".")[2] in names:
             return True
         if isinstance(inner, ast.Attribute) and inner.attr in names:

@@ -14,6 +14,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.flow import Fetch
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 
 CODE = "L222"
@@ -56,7 +57,7 @@ def _sources(program: Program) -> Iterator[tuple[str, Place, set[str], set[str]]
         near = [fetch.value, *_bound(fetch, fetch.value)]
         far = [value for node in near for value in _bound(fetch, node)]
         words = [
-            {word for node in nodes for word in _words(ast.unparse(node))} for nodes in (near, far)
+            {word for node in nodes for word in _words(unparse(node))} for nodes in (near, far)
         ]
         yield "fetch", _place(fetch), words[0] | words[1], words[0]
     for scope in program.work.fetching.scopes:
@@ -68,7 +69,7 @@ def _code(node: ast.AST) -> str:
     """A function's statements without its docstring."""
     body = node.body if isinstance(node, ast.FunctionDef) else []
     return " ".join(
-        ast.unparse(statement)
+        unparse(statement)
         for statement in body
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
     )
@@ -80,7 +81,7 @@ def _place(fetch: Fetch) -> Place:
 
 def _bound(fetch: Fetch, value: ast.expr) -> Iterator[ast.expr]:
     """What the names in an expression are bound to, where that is no part of a tuple."""
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Name):
             for scope in fetch.scope.around():
                 for event in scope.events.get(node.id, []):
@@ -109,9 +110,9 @@ def _parts(program: Program) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]
 
 
 def _parts_of(fetch: Fetch) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:
-    for node in ast.walk(fetch.value):
+    for node in walk(fetch.value):
         if isinstance(node, ast.Name):
             for scope in fetch.scope.around():
                 for event in scope.events.get(node.id, []):
                     if event.value is not None and event.path:
-                        yield node.id, (ast.unparse(event.value), event.path)
+                        yield node.id, (unparse(event.value), event.path)

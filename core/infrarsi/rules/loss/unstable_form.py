@@ -14,6 +14,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee
 from infrarsi.rules.loss.methods import changed_methods
@@ -73,9 +74,9 @@ def _of_softmax(program: Program, call: Call) -> bool:
 
 def _variances(now: Program, was: Program) -> Iterator[Violation]:
     for scope, before in changed_methods(now, was):
-        if any(_is_difference(node) for node in ast.walk(before.node)):
+        if any(_is_difference(node) for node in walk(before.node)):
             continue
-        for node in ast.walk(scope.node):
+        for node in walk(scope.node):
             if _is_difference(node):
                 what = "A variance is computed as a difference of two means"
                 yield _finding(what, scope.source.place(node), certain=False)
@@ -96,7 +97,7 @@ def _is_square(node: ast.expr) -> bool:
         case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=2)):
             return True
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return ast.unparse(left) == ast.unparse(right)
+            return unparse(left) == unparse(right)
         case ast.Call(func=ast.Attribute(attr="square")):
             return True
         case ast.Call(func=ast.Attribute(attr="pow"), args=[ast.Constant(value=2)]):

@@ -4,6 +4,7 @@ import ast
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.remembered import remembered
 
 
@@ -57,7 +58,7 @@ def _counts(source: ast.expr) -> bool:
 
 def _counted(scope: Scope, loop: ast.AST) -> set[str]:
     """Names that the loop itself counts up: `step += 1`."""
-    inner = set(ast.walk(loop))
+    inner = set(walk(loop))
     return {
         name
         for name, events in scope.events.items()
@@ -73,5 +74,5 @@ def _reads(node: ast.AST, names: frozenset[str] | set[str]) -> bool:
     return any(
         (isinstance(inner, ast.Name) and inner.id in names)
         or (isinstance(inner, ast.Attribute) and dotted(inner) in names)
-        for inner in ast.walk(node)
+        for inner in walk(node)
     )

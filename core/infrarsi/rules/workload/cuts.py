@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import dotted
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import Region, data_regions, fetch_scopes, fetched_names, step_regions
 from infrarsi.rules.remembered import remembered
@@ -31,7 +32,7 @@ class Cut:
         """The local names the part's size depends on."""
         index = self.piece.node.slice if isinstance(self.piece.node, ast.Subscript) else None
         node = index if index is not None else self.piece.node
-        return frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+        return frozenset(inner.id for inner in walk(node) if isinstance(inner, ast.Name))
 
 
 @remembered
@@ -59,11 +60,11 @@ def _shared_out(found: list[Fragment]) -> set[tuple[str, str]]:
 
 
 def _ends(node: ast.AST) -> Iterator[tuple[str, str]]:
-    for cut in (inner for inner in ast.walk(node) if isinstance(inner, ast.Slice)):
+    for cut in (inner for inner in walk(node) if isinstance(inner, ast.Slice)):
         if cut.upper is not None and cut.lower is None and cut.step is None:
-            yield _root(node), f"up to {ast.unparse(cut.upper)}"
+            yield _root(node), f"up to {unparse(cut.upper)}"
         elif cut.lower is not None and cut.upper is None and cut.step is None:
-            yield _root(node), f"from {ast.unparse(cut.lower)}"
+            yield _root(node), f"from {unparse(cut.lower)}"
 
 
 def partial_axis(node: ast.AST) -> int | None:
@@ -118,7 +119,7 @@ def _takes_part(node: ast.AST) -> bool:
 
 def _is_head(node: ast.AST) -> bool:
     """Whether the part is the first one, up to a bound, or every n-th."""
-    slices = [inner for inner in ast.walk(node) if isinstance(inner, ast.Slice)]
+    slices = [inner for inner in walk(node) if isinstance(inner, ast.Slice)]
     return bool(slices) and all(cut.lower is None for cut in slices)
 
 
@@ -193,7 +194,7 @@ def _of_window(piece: Fragment) -> bool:
     """Whether a loop around takes part after part: its own variable is in the bounds."""
     if not isinstance(piece.node, ast.Subscript) or not _has_both_bounds(piece.node):
         return False
-    inside = {node.id for node in ast.walk(piece.node) if isinstance(node, ast.Name)}
+    inside = {node.id for node in walk(piece.node) if isinstance(node, ast.Name)}
     for ancestor in piece.scope.source.ancestors(piece.node):
         if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef):
             return False
@@ -208,7 +209,7 @@ def _of_window(piece: Fragment) -> bool:
 def _has_both_bounds(node: ast.Subscript) -> bool:
     return any(
         isinstance(inner, ast.Slice) and inner.lower is not None and inner.upper is not None
-        for inner in ast.walk(node.slice)
+        for inner in walk(node.slice)
     )
 
 

@@ -14,6 +14,7 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, new_conditions
@@ -102,10 +103,10 @@ def _by_step(call: Call, test: ast.AST) -> bool:
         name.id
         for loop in (training.inner if training is not None else ())
         if isinstance(loop.node, ast.For)
-        for name in ast.walk(loop.node.target)
+        for name in walk(loop.node.target)
         if isinstance(name, ast.Name)
     }
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    names = {node.id for node in walk(test) if isinstance(node, ast.Name)}
     return depends_on_step(call.program, test) and not names <= inner
 
 
@@ -116,11 +117,11 @@ def _is_of_micro_step(program: Program, scope: Scope, test: ast.AST) -> bool:
         name.id
         for loop in (training.inner if training is not None else ())
         if isinstance(loop.node, ast.For)
-        for name in ast.walk(loop.node.target)
+        for name in walk(loop.node.target)
         if isinstance(name, ast.Name)
     }
     text = expanded(test, scope)
-    names = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
+    names = {node.id for node in walk(text) if isinstance(node, ast.Name)}
     return bool(names & inner) and not depends_on_step(program, text, but=frozenset(inner))
 
 
@@ -146,7 +147,7 @@ def _switches(now: Program, was: Program) -> Iterator[Violation]:
         never = isinstance(value, ast.Constant) and value.value is False
         yield violation(
             CODE,
-            f"`{ast.unparse(piece.node)[:60]}` holds back the exchange; {_HELD}.",
+            f"`{unparse(piece.node)[:60]}` holds back the exchange; {_HELD}.",
             severity="error" if never else "warning",
             place=piece.place,
         )
@@ -159,7 +160,7 @@ def _assigned(program: Program) -> list[Fragment]:
         for file, source in program.project.files.items()
         for node in source.nodes
         if isinstance(node, ast.Assign)
-        and any("require_backward_grad_sync" in ast.unparse(target) for target in node.targets)
+        and any("require_backward_grad_sync" in unparse(target) for target in node.targets)
     ]
 
 

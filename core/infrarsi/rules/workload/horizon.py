@@ -13,6 +13,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.remembered import remembered
@@ -102,7 +103,7 @@ def _leaves(node: ast.AST) -> bool:
         case ast.Expr(value=ast.Call(func=ast.Name(id="exit" | "quit"))):
             return True
         case ast.Raise(exc=exc) if exc is not None:
-            return "Stop" in ast.unparse(exc)
+            return "Stop" in unparse(exc)
         case _:
             return False
 

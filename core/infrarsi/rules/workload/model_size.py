@@ -15,6 +15,7 @@ from infrarsi.contract import Fix, Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
@@ -120,7 +121,7 @@ def _layers(program: Program) -> Iterator[tuple[str, Call]]:
         statement = call.site.scope.source.statement(call.site.call)
         owner = call.site.scope.parent
         if isinstance(statement, ast.Assign) and owner is not None:
-            name = ast.unparse(statement.targets[0]).removeprefix("self.")
+            name = unparse(statement.targets[0]).removeprefix("self.")
             path = f"{owner.name}.{name}"
             n_met[path] = n_met.get(path, -1) + 1
             yield f"{path}[{n_met[path]}]" if n_met[path] else path, call
@@ -138,7 +139,7 @@ def _counted(program: Program) -> list[Fragment]:
     return [
         Fragment(program, call.site.scope, inner)
         for call in program.called(("ModuleList", "Sequential", "ModuleDict"))
-        for inner in ast.walk(call.site.call)
+        for inner in walk(call.site.call)
         if isinstance(inner, ast.Call)
         and isinstance(inner.func, ast.Name)
         and inner.func.id == "range"

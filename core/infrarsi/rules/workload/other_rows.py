@@ -16,6 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, altered
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, pieces
@@ -93,9 +94,9 @@ def _resized(change: Change, entry: ChangedSetting) -> Violation:
 def _draws(now: Program, was: Program) -> Iterator[Violation]:
     """Draws with other bounds, or in other places."""
     after, before = _drawing(now), _drawing(was)
-    written = {ast.unparse(call.site.call) for call in before}
+    written = {unparse(call.site.call) for call in before}
     fresh_draws = [
-        call for call in added(after, before, _bounds) if ast.unparse(call.site.call) not in written
+        call for call in added(after, before, _bounds) if unparse(call.site.call) not in written
     ]
     twins = {pair.now: pair.was for pair in altered(after, before)}
     for call in fresh_draws:
@@ -202,14 +203,14 @@ def _asked(program: Program) -> list[Fragment]:
     return [
         Fragment(program, fetch.scope, fetch.value)
         for fetch in program.work.flow.fetches
-        if any(isinstance(node, ast.Call) for node in ast.walk(fetch.value))
+        if any(isinstance(node, ast.Call) for node in walk(fetch.value))
     ]
 
 
 def _texts(piece: Fragment) -> set[str]:
     return {
         node.value
-        for node in ast.walk(piece.node)
+        for node in walk(piece.node)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 

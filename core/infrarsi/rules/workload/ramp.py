@@ -13,6 +13,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import fetch_scopes
@@ -79,7 +80,7 @@ def _sizes(program: Program) -> list[Fragment]:
         if event.value is not None and depends_on_step(program, event.value)
     ]
     for fetch in program.work.flow.fetches:
-        for call in (n for n in ast.walk(fetch.value) if isinstance(n, ast.Call)):
+        for call in (n for n in walk(fetch.value) if isinstance(n, ast.Call)):
             found += [
                 Fragment(program, fetch.scope, argument)
                 for argument in (*call.args, *(k.value for k in call.keywords))

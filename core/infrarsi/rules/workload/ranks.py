@@ -15,6 +15,7 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import altered, keywords
 from infrarsi.rules.fragments import Fragment, fresh
@@ -81,7 +82,7 @@ def _ranked(program: Program) -> list[Fragment]:
     for scope, region in _regions(program):
         if not _may_read(scope.source.text):
             continue
-        for node in ast.walk(region):
+        for node in walk(region):
             if _reads(node, _RANK) and not _is_print(scope.source.ancestors(node)):
                 statement = _expression(scope.source.parents, node)
                 found[statement] = Fragment(program, scope, statement)
@@ -99,9 +100,9 @@ def _may_read(text: str) -> bool:
 
 def _is_shard(node: ast.Assign) -> bool:
     """Whether what tells a rank's rows apart is set from the rank: `seed_offset = rank`."""
-    names = ast.unparse(node.targets[0]).lower()
+    names = unparse(node.targets[0]).lower()
     return any(word in names for word in ("seed", "offset", "shard", "start")) and any(
-        _reads(inner, _RANK) for inner in ast.walk(node.value)
+        _reads(inner, _RANK) for inner in walk(node.value)
     )
 
 
@@ -146,7 +147,7 @@ def _divided(now: Program, was: Program) -> Iterator[Violation]:
     for piece in fresh(_divisions(now), _divisions(was)):
         yield violation(
             CODE,
-            f"`{ast.unparse(piece.node)[:60]}` newly divides by the number of processes; the "
+            f"`{unparse(piece.node)[:60]}` newly divides by the number of processes; the "
             "contract holds the rows of all ranks together.",
             severity="warning",
             place=piece.place,
@@ -163,7 +164,7 @@ def _divisions(program: Program) -> list[Fragment]:
                 case (
                     ast.BinOp(op=ast.FloorDiv(), right=right)
                     | ast.AugAssign(op=ast.FloorDiv(), value=right)
-                ) if any(_reads(inner, _WORLD) for inner in ast.walk(right)):
+                ) if any(_reads(inner, _WORLD) for inner in walk(right)):
                     found.append(Fragment(program, program.project.scope_of(file, node), node))
                 case _:
                     pass

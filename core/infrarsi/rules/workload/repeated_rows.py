@@ -15,6 +15,7 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
@@ -63,7 +64,7 @@ def _fetching_calls(program: Program) -> set[str]:
     return {
         name
         for fetch in program.work.flow.fetches
-        for node in ast.walk(fetch.value)
+        for node in walk(fetch.value)
         if isinstance(node, ast.Call) and (name := _name(node))
     }
 
@@ -73,7 +74,7 @@ def _fetches_in_loop(program: Program) -> bool:
     for fetch in program.work.flow.fetches:
         if isinstance(fetch.node, ast.For | ast.AsyncFor):
             return True
-        calls = [node for node in ast.walk(fetch.value) if isinstance(node, ast.Call)]
+        calls = [node for node in walk(fetch.value) if isinstance(node, ast.Call)]
         if any(_name(call) not in _PLAIN for call in calls):
             return True
     return not program.work.flow.forwards
@@ -135,7 +136,7 @@ def _doublings(program: Program) -> list[Fragment]:
     found: list[Fragment] = []
     for call in calls_in(program, regions):
         node = call.site.call
-        base = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        base = unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         in_data = call.site.scope.name in fetching
         if (call.name in _DOUBLED and (in_data or base in names)) or (
             call.name in _JOINED and node.args and _has_twins(node.args[0], in_data)
@@ -150,7 +151,7 @@ def _has_twins(node: ast.expr, in_data: bool) -> bool:
         return in_data
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2:
         return False
-    roots = [ast.unparse(element).partition(".")[0] for element in node.elts]
+    roots = [unparse(element).partition(".")[0] for element in node.elts]
     return len(set(roots)) < len(roots) and all("(" not in root for root in roots)
 
 
@@ -167,7 +168,7 @@ def _caches(program: Program) -> list[Fragment]:
         for scope in fetch_scopes(program)
         if isinstance(scope.node, Function) and not isinstance(scope.node, ast.Lambda)
         for decorator in scope.node.decorator_list
-        if ast.unparse(decorator).partition("(")[0].rpartition(".")[2] in _CACHES
+        if unparse(decorator).partition("(")[0].rpartition(".")[2] in _CACHES
     ]
     found += [
         Fragment(program, call.site.scope, call.site.call)

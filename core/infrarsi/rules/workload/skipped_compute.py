@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import calls_in, forward_regions, nodes_in
@@ -55,10 +56,10 @@ def _layer_slices(program: Program) -> list[Fragment]:
         Fragment(program, loop.scope, inner)
         for loop in loops
         if isinstance(loop.node, ast.For)
-        for inner in ast.walk(loop.node.iter)
+        for inner in walk(loop.node.iter)
         if isinstance(inner, ast.Subscript)
         and isinstance(inner.slice, ast.Slice)
-        and "self" in ast.unparse(inner.value)
+        and "self" in unparse(inner.value)
     ]
 
 
@@ -88,13 +89,13 @@ def _is_harmless(branch: ast.AST, test: Fragment) -> bool:
     """Choices between two ways to compute, tests for nothing to do, checks that raise."""
     text = test.text
     if isinstance(branch, ast.IfExp):
-        if "checkpoint" in ast.unparse(branch):
+        if "checkpoint" in unparse(branch):
             return True
         plain = isinstance(branch.body, ast.Constant) or isinstance(branch.orelse, ast.Constant)
         return plain or not any(mode in text for mode in _MODES)
     if not isinstance(branch, ast.If):
         return True
-    body = " ".join(ast.unparse(statement) for statement in branch.body)
+    body = " ".join(unparse(statement) for statement in branch.body)
     if "checkpoint" in text or "checkpoint" in body or body.startswith("raise"):
         return True
     if "is None" in text or "is not None" in text or "isinstance" in text:
@@ -125,11 +126,11 @@ def _leaves(body: list[ast.stmt]) -> bool:
 def _computes(branch: ast.AST) -> bool:
     """Whether the branch calls modules of its own."""
     body = branch.body if isinstance(branch, ast.If) else []
-    return any("self." in ast.unparse(s) and _has_call([s]) for s in body)
+    return any("self." in unparse(s) and _has_call([s]) for s in body)
 
 
 def _has_call(body: list[ast.stmt]) -> bool:
-    return any(isinstance(node, ast.Call) for statement in body for node in ast.walk(statement))
+    return any(isinstance(node, ast.Call) for statement in body for node in walk(statement))
 
 
 def _selections(now: Program, was: Program) -> Iterator[Violation]:
@@ -152,7 +153,7 @@ def _compared(program: Program) -> list[Fragment]:
 
 def _is_of_positions(piece: Fragment) -> bool:
     """Whether positions are compared with each other, as masks are made."""
-    text = ast.unparse(piece.node)
+    text = unparse(piece.node)
     return "arange" in piece.text or text.count("None") >= 2
 
 
@@ -189,7 +190,7 @@ def _is_table(node: ast.AST) -> bool:
     """Whether what is cut is a table of the module, cut to the length that came in."""
     if not isinstance(node, ast.Subscript):
         return False
-    text = ast.unparse(node.value)
+    text = unparse(node.value)
     if text.endswith((".shape", ".size()")):
         return True
     if not isinstance(node.value, ast.Name | ast.Attribute):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
@@ -91,7 +92,7 @@ def _writes(program: Program) -> list[Call]:
 
 def _target(call: Call) -> str:
     func = call.site.call.func
-    return ast.unparse(func.value) if isinstance(func, ast.Attribute) else "param"
+    return unparse(func.value) if isinstance(func, ast.Attribute) else "param"
 
 
 def _fills_model(call: Call) -> bool:
@@ -102,7 +103,7 @@ def _fills_model(call: Call) -> bool:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "load_state_dict"
-        and "optim" not in ast.unparse(node.func.value).lower()
+        and "optim" not in unparse(node.func.value).lower()
         for node in around
     )
 
@@ -110,9 +111,9 @@ def _fills_model(call: Call) -> bool:
 def _loads_file(call: Call) -> bool:
     """Whether a write takes a file's content directly, which is told at the load itself."""
     return any(
-        isinstance(inner, ast.Call) and ast.unparse(inner.func) in _FILES
+        isinstance(inner, ast.Call) and unparse(inner.func) in _FILES
         for argument in call.site.call.args
-        for inner in ast.walk(argument)
+        for inner in walk(argument)
     )
 
 
