@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from infrarsi.frozen import Scalar
 from infrarsi.reading import calls, commands, expressions, heirs, imports, mappings, objects
-from infrarsi.reading.externals import environment, is_builtin, literal
+from infrarsi.reading.externals import is_builtin, literal
 from infrarsi.reading.frames import Frame, frame_of
 from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.memory import NEVER_KEPT, Kept
-from infrarsi.reading.operators import binary, compare, is_true, unary
+from infrarsi.reading.operators import binary, is_true, unary
 from infrarsi.reading.options import Option, find_options
 from infrarsi.reading.parts import CallSite
 from infrarsi.reading.project import Project
@@ -245,9 +245,9 @@ class Evaluator:
             case ast.UnaryOp(op=op, operand=operand):
                 return unary(op, self.value(operand, frame))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self._compare(left, op, right, frame)
+                return expressions.comparison(self, left, op, right, frame)
             case ast.BoolOp():
-                return self._choice(node, frame)
+                return expressions.choice(self, node, frame)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 truth = is_true(self.value(test, frame))
                 if truth is None:
@@ -261,26 +261,6 @@ class Evaluator:
                 return self.value(value, frame)
             case _:
                 return Unknown(f"`{type(node).__name__}` is not followed")
-
-    def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr, frame: Frame) -> Value:
-        a, b = self.value(left, frame), self.value(right, frame)
-        if b == Symbol("os.environ") and isinstance(op, ast.In | ast.NotIn):
-            is_set = environment(self.launch, a) is not None
-            return Known(is_set == isinstance(op, ast.In))
-        return compare(op, a, b)
-
-    def _choice(self, node: ast.BoolOp, frame: Frame) -> Value:
-        """`a or b`, `a and b`: the first operand that decides."""
-        decisive = isinstance(node.op, ast.Or)
-        unsure = False
-        value: Value = Unknown("it depends on an unknown condition")
-        for operand in node.values:
-            value = self.value(operand, frame)
-            truth = is_true(value)
-            if truth is decisive:
-                return Known(decisive) if unsure else value
-            unsure = unsure or truth is None
-        return Unknown("it depends on an unknown condition") if unsure else value
 
     def select(self, base: Value, index: Scalar | None) -> Value:
         """`base[index]` for tuples of known length and for named values."""

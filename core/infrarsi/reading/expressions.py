@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from infrarsi.reading import mappings, paths
 from infrarsi.reading.externals import environment
 from infrarsi.reading.frames import Frame
-from infrarsi.reading.operators import binary
+from infrarsi.reading.operators import binary, compare, is_true
 from infrarsi.reading.values import Known, Many, Record, Symbol, Unknown, Value, merge_origins
 
 if TYPE_CHECKING:
@@ -20,6 +20,31 @@ def binary_value(evaluator: "Evaluator", op: ast.operator, left: Value, right: V
     if isinstance(op, ast.BitOr) and isinstance(left, Record):
         return mappings.joined_records([left, mappings.as_record(evaluator, right)])
     return binary(op, left, right)
+
+
+def comparison(
+    evaluator: "Evaluator", left: ast.expr, op: ast.cmpop, right: ast.expr, frame: Frame
+) -> Value:
+    """`a < b`, `name in os.environ`."""
+    a, b = evaluator.value(left, frame), evaluator.value(right, frame)
+    if b == Symbol("os.environ") and isinstance(op, ast.In | ast.NotIn):
+        is_set = environment(evaluator.launch, a) is not None
+        return Known(is_set == isinstance(op, ast.In))
+    return compare(op, a, b)
+
+
+def choice(evaluator: "Evaluator", node: ast.BoolOp, frame: Frame) -> Value:
+    """`a or b`, `a and b`: the first operand that decides."""
+    decisive = isinstance(node.op, ast.Or)
+    unsure = False
+    value: Value = Unknown("it depends on an unknown condition")
+    for operand in node.values:
+        value = evaluator.value(operand, frame)
+        truth = is_true(value)
+        if truth is decisive:
+            return Known(decisive) if unsure else value
+        unsure = unsure or truth is None
+    return Unknown("it depends on an unknown condition") if unsure else value
 
 
 def joined_text(evaluator: "Evaluator", parts: list[ast.expr], frame: Frame) -> Value:

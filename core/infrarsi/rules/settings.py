@@ -7,7 +7,7 @@ name only: what is renamed or moved elsewhere is not compared.
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from infrarsi.frozen import Scalar
@@ -107,16 +107,19 @@ def _differ(now: Setting, was: Setting, several: tuple[Setting, ...]) -> bool:
 
 
 def _settings(program: Program) -> Iterator[Setting]:
-    for call in program.calls:
-        if call.name in _PARSERS:
-            yield from _arguments(program.evaluator.value(call.site.call, call.frame))
+    for call in program.called(_PARSERS):
+        yield from _arguments(program.evaluator.value(call.site.call, call.frame))
     for scope in program.project.scopes.values():
         yield from _of_scope(scope)
     yield from _of_documents(program)
 
 
-def _given(program: Program) -> Iterator[Setting]:
-    for call in program.calls:
+def _given(program: Program) -> Iterable[Setting]:
+    return program.by_file(_given_in)
+
+
+def _given_in(program: Program, module: Scope) -> Iterator[Setting]:
+    for call in program.calls_of(module):
         if _is_configuration(program, call):
             yield from _of_call(program, call.site.call, call.site.scope)
 

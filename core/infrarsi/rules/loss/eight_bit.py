@@ -12,6 +12,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 
 CODE = "L213"
@@ -58,12 +59,15 @@ def find(change: Change) -> Iterator[Violation]:
 def _uses(program: Program) -> Iterator[tuple[str, Place, bool]]:
     for call in program.named(*_CALLS):
         yield call.name, call.place, _CALLS[call.name]
-    for call in program.calls:
-        if not (call.in_step or call.in_model) or call.is_dead:
-            continue
+    yield from program.by_file(_formats)
+
+
+def _formats(program: Program, module: Scope) -> Iterator[tuple[str, Place, bool]]:
+    for call in program.calls_of(module):
         for node in [*call.site.call.args, *(k.value for k in call.site.call.keywords)]:
             name = getattr(node, "attr", "")
-            if name.startswith("float8_"):
-                yield name, call.place, True
-            elif name in _FORMATS:
-                yield name, call.place, False
+            certain = name.startswith("float8_")
+            if not certain and name not in _FORMATS:
+                continue
+            if (call.in_step or call.in_model) and not call.is_dead:
+                yield name, call.place, certain

@@ -13,12 +13,14 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.parts import parts_of
 from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 
 CODE = "L221"
 _PICKERS = {"min", "sorted", "median", "nanmedian", "quantile", "amin", "nsmallest", "sort"}
+_SHOWN = {"print", "log", "info", "write", "append"}
 _HARMLESS = {0, 1, 1000, 1e6, 1e-6, 1e-9, 1e9, 2}
 
 
@@ -47,39 +49,45 @@ def _groupings(change: Change) -> set[float]:
 
 
 def _pickers(program: Program) -> Iterator[tuple[str, Place]]:
-    for call in program.calls:
-        if call.name in _PICKERS and not call.in_model and _is_metric(call.site.call):
+    for call in program.called(_PICKERS):
+        if not call.in_model and _is_metric(call.site.call):
             yield call.name, call.place
 
 
 def _scales(program: Program) -> Iterator[tuple[float, Place]]:
     """Numbers that shown losses are multiplied, divided or shifted by."""
-    for scope, value in _shown(program):
-        for node in walk(value):
-            if not isinstance(node, ast.BinOp) or not _is_metric(node):
-                continue
-            for side in (node.left, node.right):
-                number = program.spell(side, scope)
-                try:
-                    yield float(number), scope.source.place(node)
-                except ValueError:
-                    continue
+    yield from program.by_file(_bound_scales)
+    yield from program.by_file(_printed_scales)
 
 
-def _shown(program: Program) -> Iterator[tuple[Scope, ast.expr]]:
-    """What prints and returns of metrics show, and what their names are bound to."""
-    scopes = [scope for scope in program.project.scopes.values() if not _is_module(scope)]
-    for scope in scopes:
-        for name, events in scope.events.items():
+def _bound_scales(program: Program, module: Scope) -> Iterator[tuple[float, Place]]:
+    """In what names are bound to that was read out of a tensor."""
+    for scope in parts_of(module).scopes.values():
+        for name, events in () if _is_module(scope) else scope.events.items():
             if not _weighs(name.rpartition(".")[2].lower()):
-                yield from (
-                    (scope, event.value)
-                    for event in events
-                    if event.value is not None and _is_reading(event.value)
-                )
-    for call in program.named("print", "log", "info", "write", "append"):
-        if not call.in_model:
-            yield from ((call.site.scope, argument) for argument in call.site.call.args)
+                for event in events:
+                    if event.value is not None and _is_reading(event.value):
+                        yield from _factors(program, scope, event.value)
+
+
+def _printed_scales(program: Program, module: Scope) -> Iterator[tuple[float, Place]]:
+    """In what prints and returns of metrics show."""
+    for call in program.calls_of(module):
+        if call.name in _SHOWN and not call.is_dead and not call.in_model:
+            for argument in call.site.call.args:
+                yield from _factors(program, call.site.scope, argument)
+
+
+def _factors(program: Program, scope: Scope, value: ast.expr) -> Iterator[tuple[float, Place]]:
+    for node in walk(value):
+        if not isinstance(node, ast.BinOp) or not _is_metric(node):
+            continue
+        for side in (node.left, node.right):
+            number = program.spell(side, scope)
+            try:
+                yield float(number), scope.source.place(node)
+            except ValueError:
+                continue
 
 
 def _is_module(scope: Scope) -> bool:

@@ -15,6 +15,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.optimization import find_optimizers
+from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Made
 from infrarsi.rules.change import Change
@@ -69,20 +70,19 @@ def _class(change: Change) -> Iterator[Violation]:
 
 def _others(now: Program, was: Program) -> Iterator[Violation]:
     """Optimizers of a class that the baseline makes none of, wherever they are made."""
-    made, held = (
-        {
-            call.name: call
-            for call in program.calls
-            if call.callee.startswith("torch.optim.") and call.callee.count(".") == 2
-        }
-        for program in (now, was)
-    )
+    made, held = (dict(program.by_file(_optimizers)) for program in (now, was))
     current = now.reading.fact("optimizer")
     for name in sorted(made.keys() - held.keys()):
         if held and name[:1].isupper() and (current is None or current.value != name):
             text = f"{name} is made, where the baseline makes {min(held)}; the contract holds that."
-            yield _finding(text, made[name].place, certain=False)
+            yield _finding(text, made[name], certain=False)
             return
+
+
+def _optimizers(program: Program, module: Scope) -> Iterator[tuple[str, Place]]:
+    for call in program.calls_of(module):
+        if call.callee.startswith("torch.optim.") and call.callee.count(".") == 2:
+            yield call.name, call.place
 
 
 def _numbers(change: Change) -> Iterator[Violation]:

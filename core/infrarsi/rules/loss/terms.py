@@ -16,6 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.objective import Objective, Term
+from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.module_terms import changed_terms
 from infrarsi.rules.loss.sides import (
@@ -137,14 +138,17 @@ def _rates(program: Program) -> list[tuple[str, Call]]:
 
 def _n_applied(program: Program) -> int:
     """How many calls in modules apply a dropout that the module holds."""
-    names = {
-        path.rpartition(".")[2]
-        for scope in program.module_scopes()
-        for path, events in scope.events.items()
-        if path.startswith("self.")
-        and any(event.value is not None and "Dropout" in ast.dump(event.value) for event in events)
-    }
-    return sum(call.name in names for call in program.calls if call.in_model)
+    names = set(program.by_file(_held_dropouts))
+    return sum(call.in_model for call in program.called(names))
+
+
+def _held_dropouts(program: Program, module: Scope) -> Iterator[str]:
+    for scope in program.module_scopes_of(module):
+        for path, events in scope.events.items():
+            if path.startswith("self.") and any(
+                event.value is not None and "Dropout" in ast.dump(event.value) for event in events
+            ):
+                yield path.rpartition(".")[2]
 
 
 def _attentions(program: Program) -> list[Call]:
