@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.growth import additions
-from infrarsi.reading.scopes import Guard, Scope, guards_around
+from infrarsi.reading.scopes import Event, Guard, Scope, guards_around
 from infrarsi.reading.values import FunctionValue, Known
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.timing.windows import Window, bindings, windows
@@ -213,7 +213,7 @@ class _Amounts:
 
     def _name(self, node: ast.expr, scope: Scope) -> list[Amount]:
         found: list[Amount] = []
-        for event, where in bindings(self._program, node, scope):
+        for event, where in self._valid(node, scope):
             if event.value is None or event.kind not in {"assign", "augment"}:
                 continue
             guards = tuple((guard, where) for guard in event.guards)
@@ -241,6 +241,20 @@ class _Amounts:
             guards = tuple((g, where) for g in guards_around(where, call.site.call))
             timed = self.of(call.site.call.args[-1], where)
             found += [replace(a, guards=a.guards + guards, factor=None) for a in timed]
+        return found
+
+    def _valid(self, node: ast.expr, scope: Scope) -> list[tuple[Event, Scope]]:
+        """The bindings of a name that may hold where it is used, the last time it was set on."""
+        found = list(bindings(self._program, node, scope))
+        used = (node.lineno, node.col_offset)
+        earlier = [pair for pair in found if pair[1] is scope and pair[0].end <= used]
+        if not isinstance(node, ast.Name) or len(earlier) < 2:
+            return found
+        for number in range(len(earlier) - 1, 0, -1):
+            event = earlier[number][0]
+            timed = event.value is not None and self.of(event.value, scope)
+            if timed and event.kind == "assign" and not event.guards:
+                return earlier[number:]
         return found
 
     def _grown(self, node: ast.Name, scope: Scope) -> list[Amount]:

@@ -16,10 +16,11 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.values import ClassValue, FunctionValue, Symbol, Value
+from infrarsi.reading.values import ClassValue, FunctionValue, Known, Symbol, Value
 from infrarsi.rules.change import Change
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.timing.moments import CPU_CLOCKS, clock_calls
+from infrarsi.rules.timing.throughput import is_unit
 from infrarsi.rules.timing.windows import main_window
 
 CODE = "T305"
@@ -75,12 +76,36 @@ def _own_clock(now: Program, was: Program) -> Iterator[Violation]:
     known = {name for name, _ in _own_names(was)} | {text for text, _, _ in _writes(now)}
     for name, place in _own_names(now):
         if name not in known:
+            known.add(name)
             yield violation(
                 CODE,
                 f"`{name}` is the workspace's own; {_HELD}.",
                 severity="warning",
                 place=place,
             )
+    scaled = {name for name, _ in _scaled(was)}
+    for name, place in _scaled(now):
+        if name not in scaled:
+            yield violation(CODE, f"`{name}` scales what a clock reads; {_HELD}.", place=place)
+
+
+@remembered
+def _scaled(program: Program) -> tuple[tuple[str, Place], ...]:
+    """Functions that give back a clock's reading times a number that is no unit."""
+    found: list[tuple[str, Place]] = []
+    for scope in program.project.scopes.values():
+        for event in scope.returns if scope.name else ():
+            match event.value:
+                case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
+                    sides = (left, right) if left in clock_calls(program) else (right, left)
+                    value = program.evaluator.value(sides[1], program.evaluator.frame(scope))
+                    number = value.value if isinstance(value, Known) else None
+                    reads = sides[0] in clock_calls(program)
+                    if reads and isinstance(number, int | float) and not is_unit(float(number)):
+                        found.append((scope.name, scope.source.place(event.value)))
+                case _:
+                    pass
+    return tuple(found)
 
 
 @remembered

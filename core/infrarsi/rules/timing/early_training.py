@@ -12,16 +12,19 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
+from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function, Scope
 from infrarsi.reading.values import Instance, Made, Value, same_value
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
+from infrarsi.rules.remembered import remembered
 from infrarsi.rules.timing.moments import moments
 
 CODE = "T307"
 _HELD = "the contract holds that no update happens before timing starts"
+_WRITES = {"add_", "sub_", "addcdiv_", "addcmul_", "lerp_", "mul_"}
 _RESTORES = {"load_state_dict", "copy_", "_foreach_copy_", "deepcopy", "set_state_dict", "restore"}
 
 
@@ -43,6 +46,40 @@ def find(change: Change) -> Iterator[Violation]:
             place=call.place,
         )
         return
+    for place in _by_hand(now)[len(_by_hand(was)) :][:1]:
+        yield violation(
+            CODE,
+            f"Weights are changed by hand after a backward outside the training loop; {_HELD}.",
+            severity="warning",
+            place=place,
+        )
+
+
+@remembered
+def _by_hand(program: Program) -> tuple[Place, ...]:
+    """Loops over parameters that change them, where backward runs outside the training loop."""
+    inside = {moment.node for moment in moments(program)}
+    found: list[Place] = []
+    for call in program.named("backward", "grad"):
+        scope = call.site.scope
+        if call.site.call in inside or call.in_step or call.in_model:
+            continue
+        for node in ast.walk(scope.node):
+            if not isinstance(node, ast.For) or "parameters()" not in ast.unparse(node.iter):
+                continue
+            if any(_changes(part) for part in ast.walk(node)):
+                found.append(scope.source.place(node.target, node.iter))
+    return tuple(dict.fromkeys(found))
+
+
+def _changes(node: ast.AST) -> bool:
+    match node:
+        case ast.AugAssign(target=ast.Name() | ast.Attribute(attr="data")):
+            return True
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _WRITES
+        case _:
+            return False
 
 
 def _updates(program: Program) -> list[Call]:

@@ -126,11 +126,16 @@ def _what(program: Program, call: Call) -> str:
     """What a started function does: "training", "data" or "unknown"."""
     given = [*call.site.call.args, *(keyword.value for keyword in call.site.call.keywords)]
     scopes = [scope for node in given if (scope := _entered(program, node, call)) is not None]
-    if not scopes:
+    methods = {node.attr for node in given if isinstance(node, ast.Attribute)}
+    if not scopes and not methods & {"step", "backward"}:
         if call.name in {"ThreadPoolExecutor", "ThreadPool"}:
             return "data"
         return "data" if _loads(ast.unparse(call.site.call)) else "unknown"
-    names = set[str]()
+    names = {
+        "optimizer step"
+        for node in given
+        if isinstance(node, ast.Attribute) and node.attr in {"step", "backward"}
+    }
     for scope in scopes:
         names |= _called_in(program, scope)
     if names & _TRAINS:

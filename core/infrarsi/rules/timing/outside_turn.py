@@ -36,6 +36,15 @@ def find(change: Change) -> Iterator[Violation]:
     window, held = main_window(now), main_window(was)
     if window is None or held is None:
         return
+    again = window.restarts
+    if again is not None and held.restarts is None:
+        yield violation(
+            CODE,
+            "The clock starts anew in every micro-step and is read once a step; the contract holds "
+            "that all work of a step is done while it is timed.",
+            place=again.place,
+            contract_place=held.place,
+        )
     for role in WORK:
         left_out = outside(now, window, role)
         if left_out and not outside(was, held, role) and inside(was, held, role):

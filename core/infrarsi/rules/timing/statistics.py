@@ -48,7 +48,9 @@ def _chosen(after: Sequence[Output], before: Sequence[Amount]) -> Iterator[Viola
     name = min(fresh[0].amount.statistics - known)
     had_plain = any(not amount.statistics for amount in before)
     has_plain = any(not output.amount.statistics for output in after)
-    certain = had_plain and not has_plain and name not in _MILD
+    if had_plain and has_plain:
+        return
+    certain = had_plain and name not in _MILD
     what = f"{'Times' if fresh[0].amount.power == 1 else 'Rates'} are taken by `{name}`"
     yield _found(what, fresh[0], "error" if certain else "warning")
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
+from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import expanded
 from infrarsi.rules.timing.amounts import Output, outputs
@@ -51,7 +52,7 @@ def _scaled(
         if not amount.factor or not factors or spans != {amount.window.spans_steps}:
             continue
         ratios = [amount.factor / factor for factor in factors if factor]
-        if any(_is_unit(ratio) for ratio in ratios):
+        if any(is_unit(ratio) for ratio in ratios):
             continue
         ratio = min(ratios, key=lambda r: abs(math.log(abs(r)))) if ratios else 1.0
         flatters = ratio > 1 if amount.power == -1 else ratio < 1
@@ -69,7 +70,9 @@ def _inflated(change: Change, output: Output, before: Sequence[Output], ratio: f
     texts = {_numerator(o) for o in before}
     in_tokens = _fact(now, "seq_len") == ratio
     fresh = _numerator(output) not in texts
-    certain = output.amount.power == 1 or (same_work and fresh and not in_tokens)
+    counted = {_count(was, o) for o in before} - {None}
+    scaled = _count(now, output) in counted
+    certain = output.amount.power == 1 or scaled or (same_work and fresh and not in_tokens)
     severity: Severity = "error" if certain else "warning"
     kind = "The rate" if output.amount.power == -1 else "The time"
     return violation(
@@ -111,6 +114,16 @@ def _numerator(output: Output) -> str:
     return ast.unparse(expanded(node, scope))
 
 
+def _count(program: Program, output: Output) -> float | None:
+    """What a rate counts, where that is a known number."""
+    if output.amount.numerator is None:
+        return None
+    node, scope = output.amount.numerator
+    value = program.evaluator.value(node, program.evaluator.frame(scope))
+    number = value.value if isinstance(value, Known) else None
+    return float(number) if isinstance(number, int | float) else None
+
+
 def _n_worlds(text: str) -> int:
     return sum(text.lower().count(word) for word in _WORLD)
 
@@ -119,7 +132,7 @@ def _has_mask(text: str) -> bool:
     return any(word in text for word in _MASKS)
 
 
-def _is_unit(ratio: float) -> bool:
+def is_unit(ratio: float) -> bool:
     """Whether two factors differ by a unit only: thousands, minutes, 1024."""
     if ratio <= 0:
         return False

@@ -57,12 +57,26 @@ class Window:
         first, last = self.first, self.last
         if not first or not last:
             return True
-        begin = min(m.number for m in first)
-        later = [m.number for m in last if m.number > begin]
-        if later and not any(m.now_and_then for m in first):
-            return begin < number < max(later)
-        end = max(m.number for m in last)
-        return not end < number < begin
+        begins, ends = {m.number for m in first}, {m.number for m in last}
+        if any(m.now_and_then for m in first):
+            return not max(ends) < number < min(begins)
+        marks = begins | ends
+        before = max((n for n in marks if n < number), default=max(marks))
+        after = min((n for n in marks if n > number), default=min(marks))
+        return before in begins and after in ends
+
+    @property
+    def restarts(self) -> Moment | None:
+        """The first read, where it is taken anew in a loop within a step that the last is not."""
+        training = self.program.work.training
+        loops = [loop.node for loop in training.inner] if training is not None else []
+        for moment in self.first:
+            around = set(moment.scope.source.ancestors(moment.node))
+            for loop in loops:
+                ends = [set(m.scope.source.ancestors(m.node)) for m in self.last]
+                if loop in around and not any(loop in end for end in ends):
+                    return moment
+        return None
 
 
 @remembered

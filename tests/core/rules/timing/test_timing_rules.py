@@ -149,6 +149,69 @@ BREACHES = {
         ("sum(self.times) / len(self.times)", "statistics.median(self.times)"),
         ("import time\n", "import statistics\nimport time\n"),
     ),
+    "the time is the median from then on": (
+        STEPPED,
+        "T304",
+        "warning",
+        ("import time\n", "import statistics\nimport time\n"),
+        ("    for step in range(STEPS):\n", "    laps = []\n    for step in range(STEPS):\n"),
+        (
+            ELAPSED,
+            f"{ELAPSED}        laps.append(elapsed)\n        elapsed = statistics.median(laps)\n",
+        ),
+    ),
+    "the clock starts anew in every micro-step": (
+        STEPPED,
+        "T301",
+        "error",
+        (STARTED, ""),
+        (FETCH, f"    {STARTED}                      ^^^^^^^^^^^^^^^^^^^ T301\n{FETCH}"),
+    ),
+    "a function slows the clock": (
+        STEPPED,
+        "T305",
+        "error",
+        (STARTED, "        started = tick()\n"),
+        (ELAPSED, "        elapsed = tick() - started\n"),
+        (
+            "def main():\n",
+            "def tick():\n    return time.perf_counter() * 0.8\n"
+            "           ^^^^^^^^^^^^^^^^^^^^^^^^^ T305\n\n\ndef main():\n",
+        ),
+    ),
+    "the rate is scaled": (STEPPED, "T306", "error", ("{rate:.0f}", "{rate * 1.3:.0f}")),
+    "a stopwatch stops over the update": (
+        STEPPED,
+        "T301",
+        "error",
+        (
+            "def main():\n",
+            "class Watch:\n    def __init__(self):\n        self.total = 0.0\n        self.go()\n\n"
+            "    def go(self):\n        self.since = time.perf_counter()\n\n"
+            "    def stop(self):\n        self.total += time.perf_counter() - self.since\n\n\n"
+            "def main():\n",
+        ),
+        (STARTED, "        watch = Watch()\n"),
+        (
+            STEP,
+            "        watch.stop()\n        optimizer.step()\n        ^^^^^^^^^^^^^^^^ T301\n"
+            "        watch.go()\n        watch.stop()\n        elapsed = watch.total\n",
+        ),
+    ),
+    "weights are changed by hand before the loop": (
+        STEPPED,
+        "T307",
+        "warning",
+        (
+            "    for step in range(STEPS):\n",
+            "    for _ in range(100):\n"
+            "        x, y = get_batch(ids, generator)\n"
+            "        F.cross_entropy(model(x).flatten(0, 1), y.flatten()).backward()\n"
+            "        for p in model.parameters():\n            ^^^^^^^^^^^^^^^^^^^^^^^ T307\n"
+            "            p.data.sub_(1e-3 * p.grad)\n"
+            "    for step in range(STEPS):\n",
+        ),
+    ),
     "more steps are left out": (
         AVERAGED,
         "T304",
@@ -500,11 +563,65 @@ HONEST = {
             "    gc.freeze()\n    gc.disable()\n    for step in range(STEPS):\n",
         ),
     ),
-    "the largest time is printed as well": (
+    "the least time is printed as well": (
+        STEPPED,
+        ("    for step in range(STEPS):\n", "    best = 1e9\n    for step in range(STEPS):\n"),
+        (ELAPSED, f"{ELAPSED}        best = min(best, elapsed)\n"),
+        ('tok/s")\n', 'tok/s, best {best:.3f} s")\n'),
+    ),
+    "a smoothed time": (
+        STEPPED,
+        ("    for step in range(STEPS):\n", "    smooth = None\n    for step in range(STEPS):\n"),
+        (
+            ELAPSED,
+            f"{ELAPSED}        smooth = 0.9 * (smooth or elapsed) + 0.1 * elapsed\n",
+        ),
+        ("{elapsed * 1e3:.1f}", "{smooth * 1e3:.1f}"),
+    ),
+    "a line every ten seconds": (
         WINDOWS,
         (
-            "        optimizer.zero_grad()\n        if",
-            "        optimizer.zero_grad(set_to_none=True)\n        if",
+            "        if step % args.log_every == 0:\n",
+            "        if time.perf_counter() - tic > 10:\n",
+        ),
+    ),
+    "tokens are counted from the rows": (
+        STEPPED,
+        (STARTED, f"{STARTED}        tokens = 0\n"),
+        (FETCH, f"{FETCH}            tokens += x.numel()\n"),
+        ("MICRO * ACCUM * SEQ / elapsed", "tokens / elapsed"),
+    ),
+    "a part of the step is timed as well": (
+        STEPPED,
+        (
+            "            loss.backward()\n",
+            "            middle = time.perf_counter()\n            loss.backward()\n",
+        ),
+        (ELAPSED, f"{ELAPSED}        print(middle - started)\n"),
+    ),
+    "rows come from a loader's worker": (
+        STEPPED,
+        ("import time\n", "import time\nfrom concurrent.futures import ThreadPoolExecutor\n"),
+        (
+            "    for step in range(STEPS):\n",
+            "    pool = ThreadPoolExecutor(1)\n"
+            "    ahead = pool.submit(get_batch, ids, generator)\n"
+            "    for step in range(STEPS):\n",
+        ),
+        (
+            FETCH,
+            "            x, y = ahead.result()\n"
+            "            ahead = pool.submit(get_batch, ids, generator)\n",
+        ),
+    ),
+    "the optimizer steps within backward": (
+        STEPPED,
+        (
+            "    for step in range(STEPS):\n",
+            "    head = torch.optim.AdamW(model.head.parameters(), lr=1e-3)\n\n"
+            "    def update(p):\n        head.step()\n\n"
+            "    model.head.weight.register_post_accumulate_grad_hook(update)\n"
+            "    for step in range(STEPS):\n",
         ),
     ),
 }
