@@ -92,9 +92,7 @@ def _overwrites(program: Program, other: Program) -> list[Fragment]:
     """Statements that write a held setting a further time."""
     found = [
         piece
-        for piece in all_pieces(
-            program, other, lambda n: _is_held(_target(n)), ast.Assign, ast.AugAssign
-        )
+        for piece in all_pieces(program, other, _writes_held, ast.Assign, ast.AugAssign)
         if _is_second(piece)
     ]
     for call in calls_of(program, other, ("setattr", "object.__setattr__", "builtins.setattr")):
@@ -104,6 +102,10 @@ def _overwrites(program: Program, other: Program) -> list[Fragment]:
             case _:
                 pass
     return found
+
+
+def _writes_held(node: ast.AST) -> bool:
+    return _is_held(_target(node))
 
 
 def _is_second(piece: Fragment) -> bool:

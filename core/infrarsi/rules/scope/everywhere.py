@@ -121,13 +121,15 @@ def new_decorators(now: Program, was: Program, names: Iterable[str]) -> Iterator
     return fresh(_decorators(now, was, wanted), _decorators(was, now, wanted))
 
 
+def _is_decorated(node: ast.AST) -> bool:
+    return bool(getattr(node, "decorator_list", ()))
+
+
 def _decorators(program: Program, other: Program, names: tuple[str, ...]) -> list[Fragment]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     found = [
         Fragment(program, piece.scope, decorator)
-        for piece in all_pieces(
-            program, other, lambda node: bool(getattr(node, "decorator_list", ())), *kinds
-        )
+        for piece in all_pieces(program, other, _is_decorated, *kinds)
         for decorator in getattr(piece.node, "decorator_list", ())
     ]
     return [piece for piece in found if piece.text.startswith(names)]

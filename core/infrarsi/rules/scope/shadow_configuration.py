@@ -21,7 +21,6 @@ from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
     called,
-    calls_of,
     library_name,
     new_calls,
     one_a_line,
@@ -50,6 +49,7 @@ _LOADS = {
 }
 _LOADERS = ("json", "yaml", "tomllib", "tomli", "toml", "configparser", "ast", "pathlib")
 _TABLES = {"args", "cfg", "config", "conf", "settings", "params", "opt", "options", "hparams"}
+_WRITERS = ("update", "set_defaults", "setattr", "merge_with", "__setitem__")
 _HELD = "the contract holds that values are set where the baseline sets them"
 
 
@@ -83,9 +83,7 @@ def _overlays(program: Program, other: Program) -> list[Fragment]:
     """Writes under names that are not written out into globals, arguments and the like."""
     found = all_pieces(program, other, _writes_table, ast.Assign, ast.AugAssign)
     found += all_pieces(program, other, _writes_arguments, ast.Assign, ast.AugAssign)
-    for call in called(
-        program, other, ("update", "set_defaults", "setattr", "merge_with", "__setitem__")
-    ):
+    for call in called(program, other, _WRITERS):
         if not call.is_dead and _lays_over(call):
             found.append(Fragment(program, call.site.scope, call.site.call))
     return found
@@ -184,22 +182,24 @@ def _asks_for_file(test: ast.expr) -> bool:
 def _own_variables(program: Program, other: Program) -> list[Fragment]:
     """Variables that the code sets and that it reads elsewhere."""
     written = all_pieces(program, other, _sets_variable, ast.Assign)
-    if not written:
-        return []
-    read = {
-        _variable(call.site.call)
-        for call in calls_of(program, other, ("os.getenv", "os.environ.get"))
-    }
-    read |= {
-        ast.unparse(piece.node.slice)
-        for piece in all_pieces(program, other, _reads_variable, ast.Subscript)
-        if isinstance(piece.node, ast.Subscript)
-    }
-    return [piece for piece in written if _key(piece.node) in read]
+    return [piece for piece in written if _is_read(program, _key(piece.node))]
 
 
-def _variable(call: ast.Call) -> str:
-    return ast.unparse(call.args[0]) if call.args else ""
+def _is_read(program: Program, key: str) -> bool:
+    """Whether a variable is asked for anywhere."""
+    for source in program.project.files.values():
+        for node in source.nodes if key.strip("'\"") in source.text else ():
+            if isinstance(node, ast.Constant) and ast.unparse(node) == key:
+                around = source.parents[node]
+                if _reads_variable(around) or _asks_for(around):
+                    return True
+    return False
+
+
+def _asks_for(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ("getenv", "environ.get", "environ.pop")
+    )
 
 
 def _sets_variable(node: ast.AST) -> bool:
