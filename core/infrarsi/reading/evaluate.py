@@ -110,6 +110,12 @@ class Evaluator:
         """What was found out before and still holds, else the answer."""
         return self.trace.ask(None, (self.subject, question), answer)
 
+    def settled(self, ask: Callable[..., T], *key: Hashable) -> T:
+        """A question of the whole project: who asks needs what it gives, not how it is found."""
+        if self._open:
+            return ask(self, *key)
+        return self.trace.look(self.subject, ask, *key)
+
     def preset(self, node: ast.expr, frame: Frame, value: Value) -> None:
         """Let an expression that was made up stand for a value."""
         self._known[(node, frame)] = value, NEVER_KEPT

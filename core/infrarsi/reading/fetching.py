@@ -16,6 +16,7 @@ from infrarsi.reading.loaders import LOADERS, inherits_loader, parent_calls
 from infrarsi.reading.objects import member
 from infrarsi.reading.pipelines import dataset_calls
 from infrarsi.reading.scopes import Scope, guards_around
+from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
 
 _MAX_SCOPES = 30
@@ -62,7 +63,7 @@ class _Explorer:
             return
         self._seen.add((node, frame))
         self._sizes(node, frame)
-        for inner in ast.walk(node):
+        for inner in walk(node):
             self._enter(inner, frame)
             if isinstance(inner, ast.Call):
                 for argument in inner.args:
@@ -173,10 +174,10 @@ class _Explorer:
         """Rows that `for _ in range(rows)` appends to a list which is stacked afterwards."""
         match loop.iter:
             case ast.Call(func=ast.Name(id="range"), args=[rows]):
-                lists = {name for node in ast.walk(loop) if (name := _appended(node)) is not None}
+                lists = {name for node in walk(loop) if (name := _appended(node)) is not None}
                 stacked = {
                     name
-                    for node in ast.walk(frame.scope.node)
+                    for node in walk(frame.scope.node)
                     if (name := _stacked_name(node)) is not None
                 }
                 if lists & stacked and self._is_size(rows, frame):
@@ -185,7 +186,7 @@ class _Explorer:
                 pass
 
     def _sizes(self, node: ast.expr, frame: Frame) -> None:
-        for inner in ast.walk(node):
+        for inner in walk(node):
             if isinstance(inner, ast.expr):
                 self._size(inner, frame)
 
@@ -330,4 +331,4 @@ def _terms(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    return (inner for inner in ast.walk(node) if inner is not node)
+    return (inner for inner in walk(node) if inner is not node)

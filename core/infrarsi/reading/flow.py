@@ -10,6 +10,7 @@ from infrarsi.reading.growth import additions
 from infrarsi.reading.objects import is_wrapper
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Event, Scope, dotted
+from infrarsi.reading.syntax import walk
 from infrarsi.reading.training import Training, is_module_class
 from infrarsi.reading.values import FunctionValue, Made, Value
 
@@ -219,12 +220,12 @@ class _Tracer:
 
 
 def _calls(node: ast.expr) -> Iterator[ast.Call]:
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return (inner for inner in walk(node) if isinstance(inner, ast.Call))
 
 
 def _names(node: ast.expr) -> Iterator[str]:
     """The names an expression reads, those of attributes dotted (`self.loss`)."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Load):
             name = dotted(inner)
             if name is not None:

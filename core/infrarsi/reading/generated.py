@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary
+from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import Generated, Known, Value
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def yields_count(generated: Generated, length: Length) -> Value | None:
     """
     frame = generated.frame
     node = frame.scope.node
-    found = [inner for inner in ast.walk(node) if isinstance(inner, ast.Yield | ast.YieldFrom)]
+    found = [inner for inner in walk(node) if isinstance(inner, ast.Yield | ast.YieldFrom)]
     if len(found) != 1 or isinstance(found[0], ast.YieldFrom):
         return None
     product: Value = Known(1)
@@ -41,7 +42,7 @@ def yields_count(generated: Generated, length: Length) -> Value | None:
 def sliced_part(evaluator: "Evaluator", generated: Generated) -> Value | None:
     """The `m` of `rows[i * m : (i + 1) * m]` in a generator, None where there is none."""
     frame = generated.frame
-    for node in ast.walk(frame.scope.node):
+    for node in walk(frame.scope.node):
         match node:
             case ast.Slice(
                 lower=ast.BinOp(left=ast.Name(id=start), op=ast.Mult(), right=part),

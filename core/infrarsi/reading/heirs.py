@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from infrarsi.reading.parts import CallSite
 from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import ClassValue, Instance
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def constructor_calls(evaluator: "Evaluator", owner: Scope) -> list[CallSite]:
 
 def base_call(own: Scope) -> ast.Call | None:
     """`super().__init__(...)` in a constructor."""
-    for node in ast.walk(own.node):
+    for node in walk(own.node):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")

@@ -197,8 +197,11 @@ class Trace:
 
     def _stamp(self, token: Token) -> Stamp:
         subject, ask, key = token
-        with self._apart():
+        held, self._stack = self._stack, []
+        try:
             value = ask(self.subjects[subject], *key)
+        finally:
+            self._stack = held
         known = self.memory.stamps.setdefault(token, []) if self.memory is not None else []
         stamp = next((stamp for stamp in known if stamp.value == value), None)
         if stamp is None:
@@ -207,12 +210,3 @@ class Trace:
             del known[_MAX_SAME:]
         self._current[token] = stamp
         return stamp
-
-    @contextmanager
-    def _apart(self) -> Iterator[None]:
-        """What is looked at here is not needed by who is being answered, only what it gives."""
-        held, self._stack = self._stack, []
-        try:
-            yield
-        finally:
-            self._stack = held

@@ -19,7 +19,7 @@ class CallSite:
     scope: Scope
     number: int = 0
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """The last name of what is called: `step` of `optimizer.step()`."""
         match self.call.func:
@@ -77,6 +77,8 @@ class Parts:
     def inside(self, block: ast.AST) -> tuple[CallSite, ...]:
         """The calls that stand in a block (a loop, a function), by place."""
         key = ("inside", block)
+        if isinstance(block, ast.Module):
+            return self.calls
         if key not in self.memo:
             start, end = span(block)
             self.memo[key] = tuple(

@@ -23,6 +23,7 @@ from infrarsi.reading.reading import Reading
 from infrarsi.reading.scopes import Function, Scope
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.spelling import spell
+from infrarsi.reading.syntax import walk
 from infrarsi.reading.training import is_module_class
 from infrarsi.reading.values import ClassValue, Instance, Made, Symbol, Value
 from infrarsi.reading.workload import StepWork
@@ -149,6 +150,10 @@ class Program:
         """The calls of one file."""
         return [self._call(site) for site in parts_of(module).calls]
 
+    def calls_in(self, regions: Iterable[tuple[Scope, ast.AST]]) -> list[Call]:
+        """The calls that stand in some regions, in order of file and place."""
+        return [self._call(site) for site in self.project.inside(regions)]
+
     def write_out(self, node: ast.expr, scope: Scope) -> ast.expr:
         """An expression with its local names and the functions it calls written out."""
         return Writer(self.evaluator, self.work.flow).write(node, scope)
@@ -166,7 +171,7 @@ class Program:
         blocks = training.blocks if training is not None else ()
         found: dict[ast.AST, Scope] = {}
         for scope, block in blocks:
-            for node in ast.walk(block):
+            for node in walk(block):
                 found.setdefault(node, self.project.scopes.get(block, scope))
         return tuple((scope, node) for node, scope in found.items())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from infrarsi.reading.merges import Merge, merges_of
-from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.syntax import SourceFile, children
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 EventKind = Literal[
@@ -298,13 +298,11 @@ def _targets(target: ast.expr) -> Iterator[str]:
 
 def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement, without those of statements and lambdas inside it."""
-    stack = [child for child in ast.iter_child_nodes(statement) if not isinstance(child, ast.stmt)]
+    stack = [child for child in children(statement) if not isinstance(child, ast.stmt)]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.excepthandler | ast.match_case):
             continue
         yield node
         if not isinstance(node, ast.Lambda):
-            stack.extend(
-                child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)
-            )
+            stack.extend(child for child in children(node) if not isinstance(child, ast.stmt))

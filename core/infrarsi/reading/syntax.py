@@ -35,7 +35,7 @@ class SourceFile:
         self.nodes: list[ast.AST] = [self.tree]
         self.parents: dict[ast.AST, ast.AST] = {}
         for parent in self.nodes:
-            for child in _children(parent):
+            for child in children(parent):
                 self.parents[child] = parent
                 self.nodes.append(child)
         ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
@@ -106,7 +106,7 @@ def walk(node: ast.AST) -> tuple[ast.AST, ...]:
         return known[1]
     found = [node]
     for parent in found:
-        found += _children(parent)
+        found += children(parent)
     node.__dict__["_below"] = (id(node), tuple(found))
     return node.__dict__["_below"][1]
 
@@ -119,8 +119,8 @@ def unparse(node: ast.AST) -> str:
     return known[1]
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, as `ast.iter_child_nodes` gives them."""
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one in their order, as `ast.iter_child_nodes` gives them."""
     found: list[ast.AST] = []
     held = node.__dict__
     for name in node._fields:

@@ -126,6 +126,10 @@ def spelled(evaluator: Evaluator, canonical: str, *, sure: bool = False) -> Know
     """
     if sure and evaluator.project.half_typed:
         return None
+    return evaluator.settled(_surest_spelling, canonical)
+
+
+def _surest_spelling(evaluator: Evaluator, canonical: str) -> Known | None:
     ranked = [
         (rank, number, value)
         for number, (name, value) in enumerate(_named_values(evaluator, canonical))

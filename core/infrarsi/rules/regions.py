@@ -112,12 +112,8 @@ def _by_kind(source: SourceFile, region: ast.AST) -> dict[type, list[ast.AST]]:
 
 
 def _calls_in(program: Program, regions: tuple[Region, ...]) -> Iterator[Call]:
-    by_file: dict[str, list[ast.AST]] = {}
-    for scope, node in regions:
-        by_file.setdefault(scope.source.file, []).append(node)
-    for call in program.calls:
-        blocks = by_file.get(call.site.scope.source.file)
-        if blocks and any(_holds(block, call.site.call) for block in blocks) and not call.is_dead:
+    for call in program.calls_in(regions):
+        if not call.is_dead:
             yield call
 
 
@@ -151,15 +147,6 @@ def _names(target: ast.expr) -> Iterator[str]:
             yield inner.id
         elif isinstance(inner, ast.Attribute):
             yield dotted(inner) or inner.attr
-
-
-def _holds(block: ast.AST, node: ast.AST) -> bool:
-    if isinstance(block, ast.Module):
-        return True
-    first = (getattr(block, "lineno", 0), getattr(block, "col_offset", 0))
-    last = (getattr(block, "end_lineno", 0), getattr(block, "end_col_offset", 0))
-    start = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-    return first <= start <= last
 
 
 def _is_of_data(file: str) -> bool:
