@@ -18,7 +18,11 @@ from infrarsi.reading import Memory, Program, Sources, follow
 from infrarsi.rules import check_change
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
 from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
+from infrarsi_server.workspace.listings import Listings
 from infrarsi_server.workspace.root import CONFIG_NAME, find_repository
+
+LISTINGS = Listings()
+"""The files of the roots, as far as they were looked at."""
 
 
 def analyse_snapshot(snapshot: Snapshot) -> Analysis:
@@ -40,7 +44,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def _analyse(snapshot: Snapshot) -> Analysis:
-    on_disk = FolderSources(snapshot.root)
+    on_disk = FolderSources(snapshot.root, listings=LISTINGS)
     overlay = snapshot.overlay()
     sources = OverlaySources(on_disk, overlay)
     try:

@@ -3,26 +3,30 @@
 Binary files and files above the size limit are left out; they are no source.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from infrarsi.reading.sources import Sources
-from infrarsi_server.workspace.git import Git, top_level
+from infrarsi_server.workspace.listings import Listings, list_files
 from infrarsi_server.workspace.root import Repository
 
 SIZE_LIMIT_BYTES = 1 << 20
-_SKIPPED_FOLDERS = {".git", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache"}
 
 
 class FolderSources:
     """Texts under a folder, read when asked for and kept."""
 
-    def __init__(self, root: Path, size_limit_bytes: int = SIZE_LIMIT_BYTES) -> None:
-        """List the files once; a new object sees later ones."""
+    def __init__(
+        self,
+        root: Path,
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
+        listings: Listings | None = None,
+    ) -> None:
+        """List the files once; a new object sees later ones. `listings` are kept for long."""
         self.root = root.resolve()
         self._limit = size_limit_bytes
-        self._paths = tuple(sorted(_list_files(self.root)))
+        listed = listings.paths(self.root) if listings else sorted(list_files(self.root))
+        self._paths = tuple(listed)
         self._known = frozenset(self._paths)
         self._texts: dict[str, str | None] = {}
 
@@ -81,29 +85,6 @@ class OverlaySources:
         """The open document's text, else the file's."""
         document = self._documents.get(path)
         return self._base.text(path) if document is None else document
-
-
-def _list_files(root: Path) -> Iterator[str]:
-    listed = list(_tracked_and_new(root)) if top_level(root) is not None else []
-    yield from listed or _walk(root)
-
-
-def _tracked_and_new(folder: Path) -> Iterator[str]:
-    names = Git(folder).names(
-        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "."
-    )
-    for name in names:
-        path = folder / name
-        if path.is_file():
-            yield name
-        elif (path / ".git").exists():
-            yield from (f"{name.rstrip('/')}/{inner}" for inner in _tracked_and_new(path))
-
-
-def _walk(root: Path) -> Iterator[str]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(f for f in folders if f not in _SKIPPED_FOLDERS)
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in files)
 
 
 def _read_text(path: Path, root: Path, limit: int) -> str | None:

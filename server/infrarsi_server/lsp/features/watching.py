@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from infrarsi_server.lsp.analysis import LISTINGS
 from infrarsi_server.lsp.features.documents import look_up_root
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import path_of
@@ -45,6 +46,7 @@ def register(server: InfraRSIServer) -> None:
 
 async def file_changed(ls: InfraRSIServer, path: Path) -> None:
     """A file changed on disk: read again whatever depends on it."""
+    LISTINGS.forget()
     if path.name in (CONFIG_NAME, _LOCK_FILE, Path(LOCK_NAME).parent.name):
         await roots_changed(ls)
         return
