@@ -34,6 +34,7 @@ _OWNERS = (
     *("time", "timeit", "datetime", "torch.cuda", "torch.accelerator", "torch.cpu"),
     *("torch.Event", "torch.mps", "torch.xpu"),
 )
+_DICTIONARIES = ("__dict__", "vars(", "globals(", "sys.modules")
 _PATCHES = {"setattr", "patch", "patch.object", "object", "update", "setitem", "__setattr__"}
 _TEXTS = {"perf_counter", "monotonic", "elapsed_time", "synchronize", "time.time", "process_time"}
 
@@ -98,10 +99,11 @@ def _scaled(program: Program) -> tuple[tuple[str, Place], ...]:
             match event.value:
                 case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
                     sides = (left, right) if left in clock_calls(program) else (right, left)
+                    if sides[0] not in clock_calls(program):
+                        continue
                     value = program.evaluator.value(sides[1], program.evaluator.frame(scope))
                     number = value.value if isinstance(value, Known) else None
-                    reads = sides[0] in clock_calls(program)
-                    if reads and isinstance(number, int | float) and not is_unit(float(number)):
+                    if isinstance(number, int | float) and not is_unit(float(number)):
                         found.append((scope.name, scope.source.place(event.value)))
                 case _:
                     pass
@@ -133,16 +135,28 @@ def _writes(program: Program) -> tuple[tuple[str, Place, bool], ...]:
 
 
 def _assignments(program: Program) -> Iterator[tuple[str, Place, bool]]:
+    for name in sorted(_NAMES):
+        for scope, path in program.project.attribute_writes.get(name, ()):
+            for event in scope.events[path]:
+                yield from _assigned(program, event.node, scope)
     for source in program.project.files.values():
+        if not any(word in source.text for word in _DICTIONARIES):
+            continue
         for node in source.nodes:
-            if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-                continue
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                scope = program.project.scope_of(source.file, node)
-                certain = _replaces(program, target, scope)
-                if certain is not None:
-                    yield program.spell(target, scope)[:60], source.place(node), certain
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                statement = source.statement(node)
+                yield from _assigned(
+                    program, statement, program.project.scope_of(source.file, statement)
+                )
+
+
+def _assigned(program: Program, node: ast.AST, scope: Scope) -> Iterator[tuple[str, Place, bool]]:
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+        return
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        certain = _replaces(program, target, scope)
+        if certain is not None:
+            yield program.spell(target, scope)[:60], scope.source.place(node), certain
 
 
 def _replaces(program: Program, target: ast.expr, scope: Scope) -> bool | None:

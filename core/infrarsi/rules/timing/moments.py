@@ -73,13 +73,30 @@ def moments(program: Program) -> tuple[Moment, ...]:
 def clock_calls(program: Program) -> dict[ast.AST, str]:
     """The calls that read a clock, also through a function of the workspace, and which clock."""
     found: dict[ast.AST, str] = {}
-    for call in program.calls:
+    for call in program.called(_clock_names(program)):
         if call.callee in CLOCKS and not call.is_dead:
             found[call.site.call] = call.callee
     for scope, node in _returned_calls(program, found):
         name = found[node]
         for site in program.evaluator.call_sites(scope):
             found.setdefault(site.call, name)
+    return found
+
+
+def _clock_names(program: Program) -> set[str]:
+    """The names of clocks' functions, and those that are made to stand for them."""
+    names = {clock.rpartition(".")[2] for clock in CLOCKS}
+    found = set(names)
+    for scope in program.project.scopes.values() if program.is_followed else ():
+        for name, events in scope.events.items():
+            for event in events:
+                match event.value or event.node:
+                    case ast.Attribute(attr=given) | ast.Name(id=given) if given in names:
+                        found.add(name.rpartition(".")[2])
+                    case ast.ImportFrom(names=aliases):
+                        found |= {a.asname for a in aliases if a.asname and a.name in names}
+                    case _:
+                        pass
     return found
 
 
