@@ -22,7 +22,7 @@ from infrarsi.rules.scope.everywhere import all_pieces, differing, one_a_line, s
 
 CODE = "S408"
 _FILES = re.compile(r"infrarsi\.toml|\.infrarsi\b|contract\.lock")
-_COMMENT = re.compile(r"#\s*(noqa:\s*[WLTSE]\d{3}\b|infrarsi\s*:\s*\S+).*")
+_COMMENT = re.compile(r"#\s*infrarsi\s*:\s*(ignore|off|allow|disable|skip|accept|ok)\b.*")
 _HELD = "the contract changes only by locking again"
 
 
@@ -135,7 +135,7 @@ def _suppressions(program: Program, other: Program) -> list[tuple[str, tuple[str
     found: list[tuple[str, tuple[str, int]]] = []
     for scope, _ in differing(program, other):
         source, file = scope.source, scope.source.file
-        if "infrarsi" not in source.text and "noqa" not in source.text:
+        if "infrarsi" not in source.text:
             continue
         for number, line in enumerate(source.text.split("\n"), 1):
             match = _COMMENT.search(line)

@@ -78,7 +78,7 @@ def _each(change: Change) -> Iterator[Violation]:
         yield warned(CODE, f"{what}; {_HELD}.", piece.place)
     for piece in fresh(_preloads(now, was), _preloads(was, now)):
         what = f"`{shown(piece.written)}` names a library to be loaded ahead of others"
-        yield warned(CODE, f"{what}; {_HELD}.", piece.place, "error")
+        yield warned(CODE, f"{what}; {_HELD}.", piece.place, "error" if _sets(piece) else "warning")
 
 
 def _cleans_up(call: Call) -> bool:
@@ -112,6 +112,17 @@ def _preloads(program: Program, other: Program) -> list[Fragment]:
         for piece in texts
         if not isinstance(piece.scope.source.parents.get(piece.node), ast.Expr)
     ]
+
+
+def _sets(piece: Fragment) -> bool:
+    """Whether a variable is set, not only looked at."""
+    match piece.scope.source.parents.get(piece.node):
+        case ast.Subscript(ctx=ast.Store()) | ast.Dict():
+            return True
+        case ast.Call(func=ast.Attribute(attr="setdefault" | "putenv")):
+            return True
+        case _:
+            return False
 
 
 def _names_preload(node: ast.AST) -> bool:

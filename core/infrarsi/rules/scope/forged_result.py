@@ -8,6 +8,7 @@ Mend it by printing the loss that was computed.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -28,6 +29,7 @@ _PRINTS = {
 _STREAMS = ("contextlib.redirect_stdout", "contextlib.redirect_stderr")
 _STARTS = {"zeros", "zeros_like", "tensor", "new_zeros", "empty", "float", "list", "dict", "deque"}
 _ADDS = {"append", "add_", "extend", "update", "copy_", "fill_"}
+_LABEL = re.compile(r"loss[\W_]*(%[-\w.]+\W*)?$", re.IGNORECASE)
 _HELD = "the contract holds that what is printed follows from the training"
 
 
@@ -47,10 +49,11 @@ def _each(change: Change) -> Iterator[Violation]:
     held = _losses(was)
     if not differing(now, was) or not any(is_computed(was, piece.node) for piece in held):
         return
+    computed = any(is_computed(now, piece.node) for piece in _losses(now))
     for piece in fresh(_losses(now), held):
         if not is_computed(now, piece.node):
-            severity: Severity = "error" if isinstance(piece.node, ast.Constant) else "warning"
-            yield _found(piece, severity)
+            certain = isinstance(piece.node, ast.Constant) and not computed
+            yield _found(piece, "error" if certain else "warning")
     names = {name for piece in _losses(now) for name in _read(piece.node)}
     for piece in fresh(_set_in_step(now, names), _set_in_step(was, names)):
         if not is_computed(now, piece.node) and not _is_start(piece.node):
@@ -85,11 +88,11 @@ def _labelled(call: Call) -> Iterator[ast.expr]:
                 yield from _fields(parts)
             case ast.Dict(keys=keys, values=values):
                 yield from (v for k, v in zip(keys, values, strict=True) if _says_loss(k))
-            case ast.keyword(arg=str() as name, value=value) if "loss" in name.lower():
+            case ast.keyword(arg=str() as name, value=value) if _LABEL.search(name):
                 yield value
-            case ast.BinOp(left=text, op=ast.Mod(), right=right) if _says_loss(text):
+            case ast.BinOp(left=text, op=ast.Mod(), right=right) if _mentions_loss(text):
                 yield right
-            case ast.Call(func=ast.Attribute(attr="format", value=text)) if _says_loss(text):
+            case ast.Call(func=ast.Attribute(attr="format", value=text)) if _mentions_loss(text):
                 yield from node.args
             case _:
                 pass
@@ -99,13 +102,17 @@ def _labelled(call: Call) -> Iterator[ast.expr]:
 def _fields(parts: list[ast.expr]) -> Iterator[ast.expr]:
     """The fields of a formatted text that come right after the word."""
     for label, part in pairwise(parts):
-        said = str(label.value).lower() if isinstance(label, ast.Constant) else ""
-        if isinstance(part, ast.FormattedValue) and "loss" in said[-16:]:
+        if isinstance(part, ast.FormattedValue) and _says_loss(label):
             yield part.value
 
 
-def _says_loss(node: ast.expr | None) -> bool:
+def _mentions_loss(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and "loss" in str(node.value).lower()
+
+
+def _says_loss(node: ast.expr | None) -> bool:
+    """Whether the word just before a value is the loss: `"loss: "`, `"train_loss"`."""
+    return isinstance(node, ast.Constant) and _LABEL.search(str(node.value)) is not None
 
 
 def _beside(call: Call) -> Iterator[ast.expr]:

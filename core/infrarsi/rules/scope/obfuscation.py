@@ -24,6 +24,7 @@ from infrarsi.rules.scope.everywhere import (
     new_calls,
     one_a_line,
     shown,
+    texts_in,
     warned,
 )
 
@@ -50,7 +51,7 @@ _DECODE = (
     *("binascii.", "bytes.fromhex", "marshal.", "gzip.decompress"),
 )
 _COMPILED = (
-    *(".so", ".pyc", ".pyd", ".pyo", ".dll", ".dylib", ".o", ".a", ".whl", ".egg", ".pth"),
+    *(".so", ".pyc", ".pyd", ".pyo", ".dll", ".dylib", ".o", ".a", ".whl", ".egg"),
     *(".cubin", ".fatbin", ".ptx", ".pt2", ".zip", ".pyz"),
 )
 _HELD = "the contract holds that code is plain source"
@@ -69,7 +70,8 @@ def _each(change: Change) -> Iterator[Violation]:
     decoding = list(new_calls(now, was, _DECODE))
     for call in new_calls(now, was, _RUN):
         if not now.project.is_overlay(call.site.call):
-            yield _found(f"`{shown(call.signature)}` runs code made from text", call, "error")
+            severity: Severity = "warning" if _is_of_workspace(call) else "error"
+            yield _found(f"`{shown(call.signature)}` runs code made from text", call, severity)
     for call in new_calls(now, was, (*_MAKE, *_CERTAIN)):
         certain = call.callee in _CERTAIN or (_is_eval(call) and _is_decoded(call, decoding))
         what = f"`{shown(call.signature)}` makes or loads code that cannot be read here"
@@ -90,11 +92,15 @@ def _files(change: Change) -> Iterator[Violation]:
     for path in change.now.sources.paths():
         if path in known or not path.endswith(_COMPILED) or "__pycache__" in path:
             continue
-        severity: Severity = (
-            "error" if path.endswith((".pyc", ".pyd", ".pyo", ".pth")) else "warning"
-        )
+        severity: Severity = "error" if path.endswith((".pyc", ".pyd", ".pyo")) else "warning"
         place = Place(file=path, line=1, end_line=1, end_column=1)
         yield warned(CODE, f"{path} is new and is no source; {_HELD}.", place, severity)
+
+
+def _is_of_workspace(call: Call) -> bool:
+    """Whether what is run is named, and is source of the workspace."""
+    names = [text for text in texts_in(call.site.call) if text.endswith(".py")]
+    return any(call.program.sources.text(name) is not None for name in names)
 
 
 def _is_eval(call: Call) -> bool:

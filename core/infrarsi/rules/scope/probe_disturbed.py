@@ -18,10 +18,17 @@ from infrarsi.reading import Program
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
-from infrarsi.rules.scope.everywhere import all_pieces, new_calls, one_a_line, shown, warned
+from infrarsi.rules.scope.everywhere import (
+    all_pieces,
+    new_calls,
+    one_a_line,
+    only_reports,
+    shown,
+    warned,
+)
 
 CODE = "S406"
-_CERTAIN = ("os.dup2", "os.closerange", "socket.fromfd", "os.set_inheritable")
+_CERTAIN = ("os.dup2", "os.closerange", "socket.fromfd")
 _DOUBTFUL = (
     *("os.close", "os.dup", "os._exit", "sys.settrace", "sys.setprofile", "threading.settrace"),
     *(
@@ -40,10 +47,18 @@ _DOUBTFUL = (
         "fcntl.ioctl",
         "os.ftruncate",
     ),
-    *("sys.stdout.detach", "sys.stderr.detach", "os.closefrom", "os.sendfile", "os.write"),
+    *(
+        "sys.stdout.detach",
+        "sys.stderr.detach",
+        "os.closefrom",
+        "os.set_inheritable",
+        "os.sendfile",
+        "os.write",
+    ),
 )
 _HOOKS = re.compile(r"_hooks(_|$)|_hooks_with_kwargs|^_global_.*hook|_hook_for_profile|^_hooked")
 _OURS = re.compile(r"infrarsi|sitecustomize|usercustomize", re.IGNORECASE)
+_CERTAIN_NAME = re.compile(r"INFRARSI_?|infrarsi[_.]\w+|^infrarsi$|sitecustomize|usercustomize")
 _EVIDENCE = re.compile(r"EVIDENCE|PROBE|^evidence\b|\brank\*?\d*\*?\.json|\bprobe\b")
 _IMPORT_PATH = ("sys.path", "sys.meta_path", "sys.path_hooks", "sys.path_importer_cache")
 _HELD = "the contract holds that what measures stays in place"
@@ -77,7 +92,7 @@ def _named(now: Program, was: Program) -> Iterator[Violation]:
     """Texts and imports that name the measurement."""
     for piece in fresh(_texts(now, was), _texts(was, now)):
         value = str(getattr(piece.node, "value", ""))
-        certain = _OURS.search(value) is not None
+        certain = _CERTAIN_NAME.search(value) is not None and not _is_said(piece)
         yield _found(f"`{shown(value)}` names what measures", piece.place, certain)
     for piece in fresh(_imports(now, was), _imports(was, now)):
         yield _found(f"`{shown(piece.written)}` takes hold of what measures", piece.place, True)
@@ -172,6 +187,13 @@ def _names_measurement(node: ast.AST) -> bool:
     return len(text) < 400 and (
         _OURS.search(text) is not None or _EVIDENCE.search(text) is not None
     )
+
+
+def _is_said(piece: Fragment) -> bool:
+    """Whether a text is only printed."""
+    source = piece.scope.source
+    statement = source.statement(piece.node)
+    return isinstance(statement, ast.Expr) and only_reports([statement])
 
 
 @remembered

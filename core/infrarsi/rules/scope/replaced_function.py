@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope, dotted
-from infrarsi.reading.values import ClassValue, FunctionValue, Made, Symbol
+from infrarsi.reading.values import ClassValue, FunctionValue, Instance, Made, Module, Symbol
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -130,7 +130,10 @@ def _weigh(
     if target.attr == "__class__":
         return "warning"
     name = library_name(program, target, scope)
-    if not name or "." not in name:
+    owner = program.evaluator.value(target.value, program.evaluator.frame(scope))
+    if isinstance(owner, Module) and not _is_function(program, value, scope):
+        return None
+    if not name or "." not in name or isinstance(owner, Instance):
         return _of_object(program, target, value, scope)
     if name.startswith((*_SETTINGS, *_OTHERS)) or ".config." in name:
         return None
@@ -221,6 +224,8 @@ def _as_module(name: str) -> str:
 
 def _of_library(name: str) -> Severity:
     root = name.partition(".")[0]
+    if root in {"warnings", "logging"}:
+        return "warning"
     certain = root in {"torch", "torchvision", "numpy"} or root in sys.stdlib_module_names
     return "error" if certain else "warning"
 

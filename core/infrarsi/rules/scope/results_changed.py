@@ -53,8 +53,10 @@ def _each(change: Change) -> Iterator[Violation]:
     for call in writes:
         names = _paths(call)
         again = bool(names & reads) and any(_NAMES.search(name) for name in names)
-        if again or any(_is_kept(change, was, name) for name in names) or _listed(call):
-            severity: Severity = "error" if again and _is_text(names & reads) else "warning"
+        kept = any(_is_kept(change, was, name) for name in names)
+        if again or kept or _listed(call):
+            certain = again and kept and _is_text(names & reads)
+            severity: Severity = "error" if certain else "warning"
             yield warned(
                 CODE,
                 f"`{shown(call.signature)}` writes over what earlier runs left; {_HELD}.",

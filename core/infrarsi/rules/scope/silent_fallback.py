@@ -77,7 +77,7 @@ def _is_harmless(piece: Fragment) -> bool:
     block = piece.scope.source.parents.get(handler)
     if set(_caught(handler)) <= _ENDS:
         return True
-    if any(isinstance(node, ast.Raise) for node in ast.walk(handler)):
+    if any(isinstance(statement, ast.Raise) for statement in handler.body):
         return True
     body = block.body if isinstance(block, ast.Try | ast.TryStar) else []
     return bool(body) and all(isinstance(s, ast.Import | ast.ImportFrom) for s in body)

@@ -78,13 +78,22 @@ HONEST = {
         before(LOOP, "    model.embed.register_forward_hook(lambda *given: None)")
     ],
     "a name of torch is looked up": [before(LOOP, "    kind = getattr(torch, 'float32')")],
+    "a constant named after the loss is printed": [
+        before(LOOP, "    print(f'loss scale {1.0}', {'loss_scale': 1.0})")
+    ],
+    "a long line is excused": [("MICRO = 4\n", "MICRO = 4  # noqa: E501\n")],
+    "a setting of a module of the workspace": [
+        importing("import held"),
+        before(LOOP, "    held.width = len('abc')"),
+    ],
     "a check is added": [before(MODEL, "    assert MICRO * ACCUM == 16")],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_change_gives_nothing(name: str):
-    assert [v.message for v in scope_findings(*HONEST[name])] == []
+    found = scope_findings(*HONEST[name], after_files={"held.py": "width = 3\n"})
+    assert [v.message for v in found] == []
 
 
 def test_constants_may_move_to_a_module_or_a_file():
