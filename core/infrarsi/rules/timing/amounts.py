@@ -5,12 +5,12 @@ applied on the way to where it is printed.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.growth import additions
-from infrarsi.reading.scopes import Event, Guard, Scope, guards_around
+from infrarsi.reading.scopes import Event, Guard, Scope, dotted, guards_around
 from infrarsi.reading.values import FunctionValue, Known
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.timing.windows import Window, bindings, windows
@@ -207,6 +207,8 @@ class _Amounts:
         if isinstance(node.func, ast.Attribute):
             given.append(node.func.value)
         timed = [amount for part in given for amount in self.of(part, scope)]
+        if name in {"tensor", "as_tensor"}:
+            return [replace(a, factor=None) for a in timed]
         if name not in STATISTICS:
             return timed
         return [replace(a, statistics=a.statistics | {name}) for a in timed]
@@ -216,26 +218,34 @@ class _Amounts:
         for event, where in self._valid(node, scope):
             if event.value is None or event.kind not in {"assign", "augment"}:
                 continue
-            guards = tuple((guard, where) for guard in event.guards)
             timed = self.of(event.value, where)
-            taken = isinstance(event.operator, ast.Sub)
-            scales = isinstance(event.operator, ast.Mult | ast.Div)
-            if scales and not timed:
-                number = self._number(event.value, where)
-                factor = (
-                    (1 / number if isinstance(event.operator, ast.Div) else number)
-                    if number
-                    else None
-                )
-                found = [_scaled(a, factor) for a in found]
-            elif taken and found and (timed or self._number(event.value, where)):
-                found = [replace(a, left_out=(event.value, where)) for a in found]
-            else:
-                if event.kind == "augment":
-                    timed = [replace(a, factor=None) for a in timed]
-                found += [replace(a, guards=a.guards + guards) for a in timed]
-        if isinstance(node, ast.Name):
-            return found + self._grown(node, scope)
+            if timed and _remakes(event):
+                guards = tuple((guard, where) for guard in event.guards)
+                return [replace(a, guards=a.guards + guards) for a in timed]
+            found = self._bound(found, timed, event, where)
+        grown = self._grown if isinstance(node, ast.Name) else self._appended
+        return found + grown(node, scope)
+
+    def _bound(
+        self, found: list[Amount], timed: list[Amount], event: Event, scope: Scope
+    ) -> list[Amount]:
+        """The amounts of a name after one more binding."""
+        number = self._number(event.value, scope)
+        guards = tuple((guard, scope) for guard in event.guards)
+        if isinstance(event.operator, ast.Mult | ast.Div) and not timed:
+            divides = isinstance(event.operator, ast.Div)
+            by = 1 / number if number and divides else number
+            return [_scaled(a, by or None) for a in found]
+        if isinstance(event.operator, ast.Sub) and event.value is not None and found:
+            taken = (event.value, scope) if timed or number else None
+            return [replace(a, left_out=taken or a.left_out) for a in found]
+        if event.kind == "augment":
+            timed = [replace(a, factor=None) for a in timed]
+        return found + [replace(a, guards=a.guards + guards) for a in timed]
+
+    def _appended(self, node: ast.expr, scope: Scope) -> list[Amount]:
+        """What is appended to a list that is held as an attribute of this name."""
+        found: list[Amount] = []
         for call in _appended(self._program).get(getattr(node, "attr", ""), ()):
             where = call.site.scope
             guards = tuple((g, where) for g in guards_around(where, call.site.call))
@@ -257,21 +267,16 @@ class _Amounts:
                 return earlier[number:]
         return found
 
-    def _grown(self, node: ast.Name, scope: Scope) -> list[Amount]:
+    def _grown(self, node: ast.expr, scope: Scope) -> list[Amount]:
         """What is appended to a list of this name, wherever that is written."""
-        for around in scope.around():
-            if node.id in around.events:
-                scope = around
-                break
-        return [
-            replace(
-                a,
-                factor=None,
-                guards=a.guards + tuple((g, scope) for g in guards_around(scope, at)),
-            )
-            for at, element in additions(self._program.project, scope, node.id)
-            for a in self.of(element, scope)
-        ]
+        name = dotted(node) or ""
+        scope = next((around for around in scope.around() if name in around.events), scope)
+        found: list[Amount] = []
+        for at, element in additions(self._program.project, scope, name):
+            guards = tuple((g, scope) for g in guards_around(scope, at))
+            timed = self.of(element, scope)
+            found += [replace(a, factor=None, guards=a.guards + guards) for a in timed]
+        return found
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> list[Amount]:
         timed = self.of(node.value, scope)
@@ -296,8 +301,12 @@ class _Amounts:
         timed = direct or [
             amount for part in generators[:1] for amount in self.of(part.iter, scope)
         ]
-        tests = [Guard(test) for part in generators for test in part.ifs]
-        return [replace(a, guards=a.guards + tuple((g, scope) for g in tests)) for a in timed]
+        tests = [test for part in generators for test in part.ifs]
+        names = {n.id for p in generators for n in ast.walk(p.target) if isinstance(n, ast.Name)}
+        if any(isinstance(side, ast.Name) and side.id in names for side in shorter(tests)):
+            timed = [replace(a, statistics=a.statistics | {"if"}) for a in timed]
+        guards = tuple((Guard(test), scope) for test in tests)
+        return [replace(a, guards=a.guards + guards) for a in timed]
 
     def _number(self, node: ast.expr | None, scope: Scope) -> float | None:
         if node is None:
@@ -330,6 +339,31 @@ def _shift(program: Program, window: Window) -> tuple[ast.expr, Scope] | None:
         case _:
             pass
     return None
+
+
+def _remakes(event: Event) -> bool:
+    """Whether a binding makes a name anew from itself: `times = [t for t in times if ...]`."""
+    return (
+        event.kind == "assign"
+        and event.value is not None
+        and any(
+            dotted(node) == event.name
+            for node in ast.walk(event.value)
+            if isinstance(node, ast.Name | ast.Attribute)
+        )
+    )
+
+
+def shorter(tests: Iterable[ast.expr], holds: bool = True) -> list[ast.expr]:
+    """What conditions ask to be the smaller side, where they hold: `a` of `a < b`."""
+    found: list[ast.expr] = []
+    for node in (node for test in tests for node in ast.walk(test)):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            less = isinstance(node.ops[0], ast.Lt | ast.LtE)
+            more = isinstance(node.ops[0], ast.Gt | ast.GtE)
+            if less or more:
+                found.append((node.left, node.comparators[0])[less != holds])
+    return found
 
 
 def _scaled(amount: Amount, by: float | None) -> Amount:

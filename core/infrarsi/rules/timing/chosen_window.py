@@ -32,13 +32,12 @@ def find(change: Change) -> Iterator[Violation]:
     now, was = change.sides
     yield from _shown(now, was)
     yield from _started(now, was)
-    if main_window(was) is not None and not windows(now) and _is_timed(now):
-        yield violation(
-            CODE,
-            f"What the clock reads around the step is not followed any more; {_HELD}.",
-            severity="warning",
-            place=_first_clock(now),
-        )
+    if main_window(was) is None or main_window(now) is not None or not _is_timed(now):
+        return
+    what = "Nothing that trains is seen between the clock's reads any more"
+    if not windows(now):
+        what = "What the clock reads around the step is not followed any more"
+    yield violation(CODE, f"{what}; {_HELD}.", severity="warning", place=_first_clock(now))
 
 
 def _shown(now: Program, was: Program) -> Iterator[Violation]:

@@ -84,10 +84,30 @@ def _own_clock(now: Program, was: Program) -> Iterator[Violation]:
                 severity="warning",
                 place=place,
             )
+    for name, place in _rebound(now):
+        if name not in {held for held, _ in _rebound(was)}:
+            text = f"`{name}` is bound to something else; {_HELD}."
+            yield violation(CODE, text, severity="warning", place=place)
     scaled = {name for name, _ in _scaled(was)}
     for name, place in _scaled(now):
         if name not in scaled:
             yield violation(CODE, f"`{name}` scales what a clock reads; {_HELD}.", place=place)
+
+
+@remembered
+def _rebound(program: Program) -> tuple[tuple[str, Place], ...]:
+    """Files in which a clock module's name is bound to something of their own."""
+    found: list[tuple[str, Place]] = []
+    for scope in program.project.modules.values():
+        for name in ("time", "timeit", "perf_counter", "monotonic"):
+            for event in scope.events.get(name, ()):
+                if event.kind == "define" or (
+                    event.kind == "assign" and isinstance(event.value, ast.Call)
+                ):
+                    body = getattr(event.node, "body", None)
+                    place = scope.source.place(body[0] if body else event.node)
+                    found.append((name, place))
+    return tuple(found)
 
 
 @remembered

@@ -9,6 +9,7 @@ Mend it by computing each result.
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
@@ -88,6 +89,7 @@ def _of_block(
                 yield ast.unparse(target), scope.source.place(node), certain
 
 
+@functools.lru_cache(maxsize=4096)
 def _asked(block: ast.AST) -> set[str]:
     """The names that are asked whether they hold something."""
     found: set[str] = set()

@@ -18,7 +18,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.scopes import Guard, Scope
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
-from infrarsi.rules.timing.amounts import Amount, Output, amounts, outputs
+from infrarsi.rules.timing.amounts import Amount, Output, amounts, outputs, shorter
 
 CODE = "T304"
 _MILD = {"median", "nanmedian", "median_low", "median_high", "median_grouped", "sorted", "sort"}
@@ -99,15 +99,8 @@ def on_time(program: Program, guard: Guard, scope: Scope) -> bool:
     """Whether a condition holds for short times: `elapsed < best`."""
     if guard.test is None:
         return False
-    shorter: list[ast.expr] = []
-    for node in ast.walk(guard.test):
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            less = isinstance(node.ops[0], ast.Lt | ast.LtE)
-            more = isinstance(node.ops[0], ast.Gt | ast.GtE)
-            sides = (node.left, node.comparators[0])
-            if less or more:
-                shorter.append(sides[less != guard.holds])
-    return any(amounts(program, part, scope) for part in shorter)
+    sides = shorter([guard.test], guard.holds)
+    return any(amounts(program, side, scope) for side in sides)
 
 
 def limits(program: Program, guards: Sequence[tuple[Guard, Scope]]) -> Iterator[float]:
