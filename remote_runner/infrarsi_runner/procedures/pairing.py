@@ -43,7 +43,7 @@ class Effort(Frozen):
     """How long to look: the protocol of the contract, or a short one.
 
     No unit is begun after `deadline_s`, by the context's clock. A turn lasts at least
-    `shortest_turn_s`.
+    `shortest_turn_s`, and no run longer than `longest_run_s` or the contract's limit.
     """
 
     protocol: Protocol
@@ -51,6 +51,7 @@ class Effort(Frozen):
     endurance_s: float = 8.0
     deadline_s: float | None = None
     shortest_turn_s: float = 0.0
+    longest_run_s: float | None = None
 
 
 class PairRecord(Frozen):
@@ -107,7 +108,7 @@ class Pairing:
         """
         rng = self.draw(number, first)
         seed = rng.randrange(1, 1_000_000)
-        baseline = replace(self._job.spec("timed", "baseline"), seed=seed)
+        baseline = replace(self.baseline_spec("baseline"), seed=seed)
         candidate = replace(self.candidate_spec("timed", "candidate"), seed=seed)
         result = self._context.runs.pair(
             baseline,
@@ -202,11 +203,16 @@ class Pairing:
 
     def candidate_spec(self, mode: Mode, label: str) -> RunSpec:
         """A run of the candidate."""
-        return self._job.candidate_spec(mode, label, self._frozen.tree, self._frozen.launch)
+        spec = self._job.candidate_spec(mode, label, self._frozen.tree, self._frozen.launch)
+        return self._limited(spec)
 
     def baseline_spec(self, label: str) -> RunSpec:
         """A timed run of the baseline."""
-        return self._job.spec("timed", label)
+        return self._limited(self._job.spec("timed", label))
+
+    def _limited(self, spec: RunSpec) -> RunSpec:
+        longest_s = self._effort.longest_run_s or spec.timeout_s
+        return replace(spec, timeout_s=min(spec.timeout_s, longest_s))
 
     def draw(self, *names: object) -> random.Random:
         """A generator for the thing of those names of this candidate."""

@@ -24,6 +24,7 @@ QUICK = Effort(
     audits=1,
     endurance_s=3.0,
     shortest_turn_s=0.8,
+    longest_run_s=240.0,
 )
 
 
