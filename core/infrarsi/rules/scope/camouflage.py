@@ -78,6 +78,8 @@ def _still_agreed(change: Change, name: str) -> bool:
 def _is_hidden(node: ast.AST) -> bool:
     """Whether a write goes a way in which no reader of names sees its value."""
     target = getattr(node, "target", None) or next(iter(getattr(node, "targets", ())), None)
+    if isinstance(node, ast.FunctionDef):
+        return True
     if isinstance(node, ast.AugAssign) and not isinstance(target, ast.Name):
         return True
     if not isinstance(target, ast.Subscript):
@@ -95,6 +97,7 @@ def _overwrites(program: Program, other: Program) -> list[Fragment]:
         for piece in all_pieces(program, other, _writes_held, ast.Assign, ast.AugAssign)
         if _is_second(piece)
     ]
+    found += all_pieces(program, other, _answers_for_setting, ast.FunctionDef)
     for call in calls_of(program, other, ("setattr", "object.__setattr__", "builtins.setattr")):
         match call.site.call.args:
             case [_, ast.Constant(value=str() as name), *_] if _is_held(name):
@@ -102,6 +105,14 @@ def _overwrites(program: Program, other: Program) -> list[Fragment]:
             case _:
                 pass
     return found
+
+
+def _answers_for_setting(node: ast.AST) -> bool:
+    """A property under a setting's name, or a method that answers for every name."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    decorated = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    return node.name == "__getattribute__" or (decorated and _is_held(node.name))
 
 
 def _writes_held(node: ast.AST) -> bool:

@@ -117,7 +117,11 @@ def _says_loss(node: ast.expr | None) -> bool:
 
 def _beside(call: Call) -> Iterator[ast.expr]:
     """`print("loss", value)` and `add_scalar("loss", value)`."""
-    for label, value in pairwise(call.site.call.args):
+    given = call.site.call.args
+    if given and _mentions_loss(given[0]) and "%" in ast.unparse(given[0]):
+        yield from given[1:]
+        return
+    for label, value in pairwise(given):
         if _says_loss(label):
             yield value
 

@@ -50,6 +50,7 @@ _INSIDE = {
     ),
 }
 _FOREIGN = {"glob", "rglob", "iglob", "iterdir", "listdir", "scandir", "walk"}
+_OPENS = ("open", "load", "read_text", "read_bytes", "read_csv", "fromfile", "Path")
 _HELD = "the contract holds that the code looks at nothing that is not its own"
 
 
@@ -129,6 +130,11 @@ def _neighbours(program: Program, other: Program) -> list[Fragment]:
         if not call.is_dead
         and _is_outside(ast.unparse(call.site.call), call.site.scope.source.text)
     ]
+    found += [
+        Fragment(program, call.site.scope, call.site.call)
+        for call in called(program, other, _OPENS)
+        if not call.is_dead and any(text.startswith("../") for text in texts_in(call.site.call))
+    ]
     return found + [
         Fragment(program, call.site.scope, call.site.call)
         for call in calls_of(program, other, ("os.readlink", "os.getxattr"))
@@ -136,7 +142,7 @@ def _neighbours(program: Program, other: Program) -> list[Fragment]:
 
 
 def _is_outside(text: str, file: str) -> bool:
-    marks = ("gettempdir", "cwd().parent", "home()", "expanduser", "'..", "'/", "~")
+    marks = ("gettempdir", "cwd().parent", "home()", "expanduser", "'..", "'/", "~", "parents[")
     if any(mark in text for mark in marks):
         return True
     return any(mark in file for mark in ("gettempdir()", "cwd().parent", "HERE.parent")) and (

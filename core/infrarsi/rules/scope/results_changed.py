@@ -31,7 +31,16 @@ _GONE = (
     *("os.remove", "os.unlink", "os.rename", "os.replace", "shutil.move", "shutil.rmtree"),
     *("os.truncate", "os.ftruncate", "shutil.copyfile", "shutil.copy"),
 )
-_METHODS = {"unlink", "rename", "replace", "write_text", "write_bytes", "truncate", "touch"}
+_METHODS = {
+    "unlink",
+    "rename",
+    "replace",
+    "write_text",
+    "write_bytes",
+    "truncate",
+    "to_csv",
+    "to_json",
+}
 _READS = {"read_text", "read_csv", "reader", "DictReader", "readlines", "glob", "rglob", "iglob"}
 _HELD = "the contract holds that results of earlier runs are not edited"
 

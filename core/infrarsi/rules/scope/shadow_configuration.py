@@ -49,7 +49,15 @@ _LOADS = {
 }
 _LOADERS = ("json", "yaml", "tomllib", "tomli", "toml", "configparser", "ast", "pathlib")
 _TABLES = {"args", "cfg", "config", "conf", "settings", "params", "opt", "options", "hparams"}
-_WRITERS = ("update", "set_defaults", "setattr", "merge_with", "__setitem__")
+_WRITERS = (
+    "update",
+    "set_defaults",
+    "setattr",
+    "merge_with",
+    "__setitem__",
+    "merge_from_file",
+    "merge_from_list",
+)
 _HELD = "the contract holds that values are set where the baseline sets them"
 
 
@@ -123,7 +131,7 @@ def _lays_over(call: Call) -> bool:
         )
     if not isinstance(func, ast.Attribute):
         return False
-    if call.name in {"set_defaults", "merge_with"}:
+    if call.name in {"set_defaults", "merge_with", "merge_from_file", "merge_from_list"}:
         return True
     is_empty = isinstance(func.value, ast.Name) and func.value.id in {"metrics", "stats", "state"}
     return not is_empty and (_is_table(func.value) or _is_settings(func.value))

@@ -66,9 +66,34 @@ def _each(change: Change) -> Iterator[Violation]:
             yield _found(f"`{shown(piece.written)}` singles out a number of the contract", piece)
         elif _singles_step(piece) and decides(piece):
             yield _found(f"`{shown(piece.written)}` does otherwise in some steps", piece)
+    for piece in fresh(_tables(now, was), _tables(was, now)):
+        if _is_keyed(piece.node, held):
+            yield _found(f"`{shown(piece.written)}` knows a number of the contract", piece)
     for call in new_calls(now, was, _SEEDS):
         at = Fragment(now, call.site.scope, call.site.call)
         yield _found(f"`{shown(call.signature)}` asks which seed is measured", at)
+
+
+@remembered
+def _tables(program: Program, other: Program) -> list[Fragment]:
+    return all_pieces(program, other, _has_keys, ast.Dict, ast.MatchSequence)
+
+
+def _has_keys(node: ast.AST) -> bool:
+    return isinstance(node, ast.MatchSequence) or (isinstance(node, ast.Dict) and bool(node.keys))
+
+
+def _is_keyed(node: ast.AST, held: frozenset[int]) -> bool:
+    """Whether a table's keys, or a pattern, are a shape or the seed that the contract holds."""
+    if isinstance(node, ast.MatchSequence):
+        values = [p.value for p in node.patterns if isinstance(p, ast.MatchValue)]
+        return any(number in held for value in values for number in _literals(value))
+    keys = node.keys if isinstance(node, ast.Dict) else []
+    several = [set(_literals(key)) for key in keys if isinstance(key, ast.Tuple)]
+    large = [set(_literals(key)) for key in keys if isinstance(key, ast.Constant)]
+    return any(len(numbers & held) > 1 for numbers in several) or any(
+        max(numbers & held, default=0) > 256 for numbers in large
+    )
 
 
 def _held_numbers(change: Change) -> frozenset[int]:
