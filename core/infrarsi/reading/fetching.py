@@ -5,7 +5,8 @@ of a view, a loader's batch size, the length of a slice. Names play no role here
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from infrarsi.reading.calls import as_before, entered_frame
@@ -15,6 +16,7 @@ from infrarsi.reading.frames import Frame
 from infrarsi.reading.loaders import LOADERS, inherits_loader, parent_calls
 from infrarsi.reading.objects import member
 from infrarsi.reading.pipelines import dataset_calls
+from infrarsi.reading.repetition import Repeat, repeats_around
 from infrarsi.reading.scopes import Scope, guards_around
 from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
@@ -25,11 +27,15 @@ _ITERATION = ("__getitem__", "__next__", "__iter__", "next_batch", "collate")
 
 @dataclass(frozen=True, eq=False)
 class Size:
-    """An expression that gives a size, in the frame it is written in, for one fetch."""
+    """An expression that gives a size, in the frame it is written in, for one fetch.
+
+    `repeats` are what it stands in between the fetch and itself.
+    """
 
     expression: ast.expr
     frame: Frame
     fetch: Fetch
+    repeats: tuple[Repeat, ...] = ()
 
 
 @dataclass(eq=False)
@@ -48,7 +54,10 @@ def explore_fetches(evaluator: Evaluator, fetches: list[Fetch]) -> Fetching:
     for fetch in fetches:
         explorer.fetch = fetch
         explorer.expression(fetch.value, evaluator.frame(fetch.scope))
-    return explorer.found
+    found = explorer.found
+    counts = {repeat.counted() for size in found.rows for repeat in size.repeats}
+    found.rows = [size for size in found.rows if size.expression not in counts]
+    return found
 
 
 class _Explorer:
@@ -57,6 +66,7 @@ class _Explorer:
         self.found = Fetching()
         self.fetch: Fetch | None = None
         self._seen: set[tuple[ast.AST, Frame]] = set()
+        self._repeats: tuple[Repeat, ...] = ()
 
     def expression(self, node: ast.expr, frame: Frame) -> None:
         if (node, frame) in self._seen:
@@ -64,11 +74,22 @@ class _Explorer:
         self._seen.add((node, frame))
         self._sizes(node, frame)
         for inner in walk(node):
-            self._enter(inner, frame)
-            if isinstance(inner, ast.Call):
-                for argument in inner.args:
-                    self._iterated(self.evaluator.value(argument, frame))
+            with self._within(inner, node, frame):
+                self._enter(inner, frame)
+                if isinstance(inner, ast.Call):
+                    for argument in inner.args:
+                        self._iterated(self.evaluator.value(argument, frame))
         self._iterated(self.evaluator.value(node, frame))
+
+    @contextmanager
+    def _within(self, node: ast.AST, root: ast.AST, frame: Frame) -> Generator[None]:
+        """Note what repeats a node within `root` for the sizes met meanwhile."""
+        before = self._repeats
+        self._repeats = (*repeats_around(node, root, frame), *before)
+        try:
+            yield
+        finally:
+            self._repeats = before
 
     def _value(self, callee: Value, call: ast.Call, frame: Frame) -> None:
         if isinstance(callee, FunctionValue):
@@ -141,10 +162,12 @@ class _Explorer:
             self.found.scopes.append(scope)
         run = [inner for inner in _own_nodes(node) if self._is_run(inner, scope, frame)]
         for inner in run:
-            self._enter(inner, frame)
+            with self._within(inner, node, frame):
+                self._enter(inner, frame)
         for inner in run:
             if isinstance(inner, ast.expr):
-                self._size(inner, frame)
+                with self._within(inner, node, frame):
+                    self._size(inner, frame)
 
     def _is_run(self, node: ast.AST, scope: Scope, frame: Frame) -> bool:
         """Whether an expression is not surely switched off by a condition."""
@@ -188,7 +211,8 @@ class _Explorer:
     def _sizes(self, node: ast.expr, frame: Frame) -> None:
         for inner in walk(node):
             if isinstance(inner, ast.expr):
-                self._size(inner, frame)
+                with self._within(inner, node, frame):
+                    self._size(inner, frame)
 
     def _size(self, node: ast.expr, frame: Frame) -> None:
         rows, length = _dimensions(node)
@@ -203,7 +227,7 @@ class _Explorer:
 
     def _keep(self, sizes: list[Size], position: int, node: ast.expr, frame: Frame) -> None:
         if self.fetch is not None:
-            sizes.insert(position, Size(node, frame, self.fetch))
+            sizes.insert(position, Size(node, frame, self.fetch, self._repeats))
 
     def _is_size(self, expression: ast.expr, frame: Frame) -> bool:
         value = self.evaluator.value(expression, frame)

@@ -19,15 +19,15 @@ def imported(
         alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
         wanted = alias.name if alias.asname else name
         file = project.find_module(wanted, importer)
-        return Module(file) if file in project.files else Symbol(wanted)
+        return Module(file) if file is not None and file in project.files else Symbol(wanted)
     alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
     module = node.module or ""
     prefix = f"{module}." if module else ""
     submodule = project.find_module(prefix + alias.name, importer, node.level)
-    if submodule in project.files:
+    if submodule is not None and submodule in project.files:
         return Module(submodule)
     file = project.find_module(module, importer, node.level)
-    if file in project.files:
+    if file is not None and file in project.files:
         return module_member(evaluator, file, alias.name)
     return Symbol(prefix + alias.name)
 
@@ -52,6 +52,8 @@ def starred(evaluator: "Evaluator", name: str, frame: Frame) -> Value | None:
         if isinstance(event.node, ast.ImportFrom):
             node = event.node
             file = project.find_module(node.module or "", module.source.file, node.level)
-            if file in project.files and name in project.modules[file].events:
+            if file is None or file not in project.files:
+                continue
+            if name in project.modules[file].events:
                 return module_member(evaluator, file, name)
     return None

@@ -7,7 +7,7 @@ out what depends on the order of questions: answers cut short by recursion are n
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -47,7 +47,7 @@ class Memory:
         self._needs: dict[Needs, Needs] = {}
 
     @contextmanager
-    def taken(self) -> Iterator["Memory | None"]:
+    def taken(self) -> Generator["Memory | None"]:
         """This memory while nobody else has it; None where somebody does."""
         if not self._lock.acquire(blocking=False):
             yield None

@@ -26,6 +26,9 @@ _OPTIMIZERS = {
     "Muon",
     "FusedAdam",
 }
+_CLIPS = CLIP_CALLS | {"clip_grads_with_norm_"}
+_IN_PLACE = {"mul_", "div_", "clamp_", "_foreach_mul_", "_foreach_div_"}
+_NORMS = {"get_total_norm", "norm", "vector_norm", "_foreach_norm"}
 _DEFAULTS: dict[str, dict[str, float | str]] = {
     "AdamW": {"lr": 1e-3, "weight_decay": 1e-2, "betas": "(0.9, 0.999)"},
     "Adam": {"lr": 1e-3, "weight_decay": 0.0, "betas": "(0.9, 0.999)"},
@@ -90,9 +93,11 @@ def optimizer_facts(
 def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
     """The norm gradients are clipped to; `none` where they are not."""
     if training is None or training.update is None:
-        return spelled(evaluator, "clip", sure=True) or Unknown("no optimizer step was found")
+        clips = any(site.name in _CLIPS for site in evaluator.project.calls)
+        named = spelled(evaluator, "clip", sure=True) if clips else None
+        return named or Unknown("no optimizer step was found")
     for site in training.calls:
-        if site.name not in CLIP_CALLS:
+        if site.name not in _CLIPS:
             continue
         frame = evaluator.frame(site.scope)
         if evaluator.hold(guards_around(site.scope, site.call), frame) is False:
@@ -104,6 +109,8 @@ def clip_fact(evaluator: Evaluator, training: Training | None) -> Value:
             if norm is not None:
                 return evaluator.named(norm, frame, name)
         return Unknown("the norm of the clipping call is not written in plain sight")
+    if _scales_gradients(training):
+        return Unknown("gradients are limited by hand")
     return Known("none")
 
 
@@ -117,6 +124,17 @@ def seed_fact(evaluator: Evaluator) -> Value:
             if site.call.args and not generator and not device:
                 return evaluator.named(site.call.args[0], evaluator.frame(site.scope), "seed")
     return Unknown("the script sets no seed for torch")
+
+
+def _scales_gradients(training: Training) -> bool:
+    """Whether a step clamps gradients in place, or takes their norm and multiplies them."""
+    changed = {
+        site.name
+        for site in training.calls
+        if site.name in _IN_PLACE and "grad" in ast.unparse(site.call)
+    }
+    measured = any(site.name in _NORMS for site in training.calls)
+    return any("clamp" in name or measured for name in changed)
 
 
 def _is_optimizer(callee: str) -> bool:

@@ -20,6 +20,7 @@ from infrarsi.reading.frames import Frame
 from infrarsi.reading.generated import sliced_part, yields_count
 from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
+from infrarsi.reading.repetition import loops_apart, times, yields_apart
 from infrarsi.reading.trainers.find import find_library
 from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.training import Loop, Training, find_training
@@ -172,6 +173,12 @@ def _micro(
     rows = _surest(evaluator, fetching.rows, "batch_size")
     if rows is not None:
         size, value = rows
+        if yields_apart(size.expression, size.frame):
+            part = _handed_out(evaluator, training, size)
+            if not isinstance(part, Known) or not _takes_next(size):
+                return part
+            value = part
+        value = _repeated(evaluator, training, fetching, size, value)
         if training is None or _within_micro_step(training, size.fetch):
             return value
         return binary(ast.FloorDiv(), value, accumulation)
@@ -180,9 +187,47 @@ def _micro(
     return _by_spelling(evaluator, "micro_batch", "how many rows a micro-step fetches")
 
 
+def _handed_out(evaluator: Evaluator, training: Training | None, size: Size) -> Value:
+    """The rows a generator hands out at once, where it fetched several times as many before."""
+    part = sliced_part(evaluator, Generated(size.frame))
+    if part is None:
+        return Unknown("in which parts a generator hands its rows out is not known")
+    if training is not None and not training.inner and not _takes_next(size):
+        return Unknown("how many parts of a generator's rows a step takes is not known")
+    return part
+
+
+def _takes_next(size: Size) -> bool:
+    """Whether a fetch takes one part of a generator: `next(stream)`."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
+        for node in ast.walk(size.fetch.value)
+    )
+
+
+def _repeated(
+    evaluator: Evaluator, training: Training | None, fetching: Fetching, size: Size, rows: Known
+) -> Value:
+    """The rows of all the fetches of a size that are made for one micro-step, or one step."""
+    fetch = size.fetch
+    nest = (*training.inner, training.update, *training.outer) if training is not None else ()
+    shared: set[ast.AST] = {loop.node for loop in nest if loop is not None}
+    apart = tuple(loops_apart(evaluator.frame(fetch.scope), fetch.node, shared))
+    repeats = size.repeats[:-1] if fetch.node in shared else size.repeats
+    if not repeats and (not apart or training is None):
+        return rows
+    count = times((*repeats, *apart), lambda node, f: _length(evaluator, node, f, fetching))
+    return binary(ast.Mult(), rows, count)
+
+
 def _seq_len(evaluator: Evaluator, fetching: Fetching, micro: Value) -> Value:
     """The length of a row; a slice of several rows at once depends on their number."""
-    rows = {origin.key for origin in merge_origins([micro])}
+    sizes = (
+        [micro]
+        if isinstance(micro, Known)
+        else [v for _, v in _sizes(evaluator, fetching.rows, "batch_size")]
+    )
+    rows = {origin.key for origin in merge_origins(sizes)}
     candidates = _sizes(evaluator, fetching.lengths, "seq_len")
     lengths = [e for e in candidates if rows.isdisjoint(o.key for o in e[1].origins)]
     length = _first_set(lengths)
@@ -227,6 +272,8 @@ def _within_micro_step(training: Training, fetch: Fetch) -> bool:
     ancestors = [fetch.node, *fetch.scope.source.ancestors(fetch.node)]
     if innermost.node in ancestors:
         return True
+    if innermost.scope is fetch.scope:
+        return False
     around = set(innermost.scope.source.ancestors(innermost.node))
     outside = any(
         node in around for node in ancestors if isinstance(node, ast.For | ast.While | ast.AsyncFor)
@@ -275,6 +322,8 @@ def _length(evaluator: Evaluator, node: ast.expr, frame: Frame, fetching: Fetchi
             return _ceil_divide(rows[1], part) if rows is not None else None
         case ast.Name():
             return _sequence_length(evaluator, node, frame, fetching)
+        case ast.ListComp(generators=[over]) if not over.ifs:
+            return _length(evaluator, over.iter, frame, fetching)
         case ast.Call():
             made = evaluator.value(node, frame)
             if not isinstance(made, Generated):
@@ -289,11 +338,11 @@ def _part(evaluator: Evaluator, training: Training) -> Value | None:
     for loop in training.inner[:1]:
         frame = evaluator.frame(loop.scope)
         nodes = ast.walk(loop.node.iter) if not isinstance(loop.node, ast.While) else ()
-        made = None if isinstance(loop.node, ast.While) else evaluator.value(loop.node.iter, frame)
-        part = sliced_part(evaluator, made) if isinstance(made, Generated) else None
-        if part is not None:
-            return part
         for node in nodes:
+            made = evaluator.value(node, frame) if isinstance(node, ast.Call | ast.Name) else None
+            part = sliced_part(evaluator, made) if isinstance(made, Generated) else None
+            if part is not None:
+                return part
             match node:
                 case ast.Call(func=ast.Attribute(attr="split"), args=[*_, size]):
                     return evaluator.named(size, frame, "split")
@@ -315,7 +364,8 @@ def _sequence_length(
         return Known(len(value.items))
     events = [event for f in frame.around() for event in f.scope.events.get(node.id, [])]
     bound = events[-1].value if events else None
-    return _length(evaluator, bound, frame, fetching) if isinstance(bound, ast.Call) else None
+    followed = isinstance(bound, ast.Call | ast.ListComp)
+    return _length(evaluator, bound, frame, fetching) if followed else None
 
 
 def _range_length(bounds: list[Value]) -> Value:

@@ -116,6 +116,18 @@ def pieces(
     return found
 
 
+def matching(program: Program, wanted: Callable[[ast.AST], bool]) -> list[Fragment]:
+    """The wanted nodes of all files, in order; `wanted` is a module's own function."""
+    found: list[Fragment] = []
+    for module in program.project.modules.values():
+        memo, key = parts_of(module).memo, ("matching", wanted)
+        if key not in memo:
+            scope_of = parts_of(module).scope_of
+            memo[key] = [(scope_of(n), n) for n in module.source.nodes if wanted(n)]
+        found += [Fragment(program, scope, node) for scope, node in memo[key]]
+    return found
+
+
 def _held(region: Region, wanted: Callable[[ast.AST], bool], kind: type[ast.AST]) -> list[Region]:
     """The wanted nodes of a region with their scopes; kept where `wanted` is asked again."""
     parts = parts_of([*region[0].around()][-1])

@@ -7,7 +7,7 @@ import functools
 import gc
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def analyse_snapshot(snapshot: Snapshot) -> Analysis:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def _without_collection() -> Generator[None]:
     """Looking for garbage in all the trees that are kept would take longer than a warm check."""
     was_on = gc.isenabled()
     gc.disable()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import Scope
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, removed
 from infrarsi.rules.fragments import Fragment, call_key, fresh
@@ -71,9 +72,14 @@ def _offloads(program: Program) -> list[Call]:
 
 def _arguments(program: Program) -> list[Fragment]:
     """`offload_params=True` and its kin."""
+    held = program.by_file(_arguments_in)
+    return [Fragment(program, scope, keyword) for scope, keyword in held]
+
+
+def _arguments_in(program: Program, module: Scope) -> list[tuple[Scope, ast.keyword]]:
     return [
-        Fragment(program, call.site.scope, keyword)
-        for call in program.calls
+        (call.site.scope, keyword)
+        for call in program.calls_of(module)
         for keyword in call.site.call.keywords
         if keyword.arg in _ARGUMENTS
         and call.name not in _OFFLOADS

@@ -15,6 +15,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import ALIASES, rank_alias
+from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
@@ -125,18 +126,20 @@ def _shown(value: str | None) -> str:
 @remembered
 def _set_in_code(program: Program) -> dict[str, tuple[str, Place]]:
     """Variables the code sets, with their values as spelled."""
-    found: dict[str, tuple[str, Place]] = {}
-    for file, source in program.project.files.items():
-        if "environ" not in source.text and "putenv" not in source.text:
-            continue
-        for node in source.nodes:
-            for key, value in _assignments(node):
-                scope = program.project.scope_of(file, node)
-                name = program.evaluator.value(key, program.evaluator.frame(scope))
-                if isinstance(name, Known) and isinstance(name.value, str):
-                    text = program.spell(value, scope).strip("'\"")
-                    found[name.value] = (text, source.place(node))
-    return found
+    return dict(program.by_file(_set_in_file))
+
+
+def _set_in_file(program: Program, module: Scope) -> Iterator[tuple[str, tuple[str, Place]]]:
+    source = module.source
+    if "environ" not in source.text and "putenv" not in source.text:
+        return
+    for node in source.nodes:
+        for key, value in _assignments(node):
+            scope = program.project.scope_of(source.file, node)
+            name = program.evaluator.value(key, program.evaluator.frame(scope))
+            if isinstance(name, Known) and isinstance(name.value, str):
+                text = program.spell(value, scope).strip("'\"")
+                yield name.value, (text, source.place(node))
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -15,6 +15,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import unparse, walk
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
@@ -71,8 +72,8 @@ def _activations(now: Program, was: Program) -> Iterator[Violation]:
     fresh, gone = _kinds(now), _kinds(was)
     lost = [kind for kind in gone if len(fresh.get(kind, [])) < len(gone[kind])]
     gained = [kind for kind in fresh if len(fresh[kind]) > len(gone.get(kind, []))]
-    names = Counter(call.name for call in now.calls if call.in_model)
-    names.subtract(Counter(call.name for call in was.calls if call.in_model))
+    names = Counter(now.by_file(_names_in_model))
+    names.subtract(Counter(was.by_file(_names_in_model)))
     if names["erf"] < 0 and not gained:
         lost.append("GELU")
     for kind in lost:
@@ -92,6 +93,10 @@ def _activations(now: Program, was: Program) -> Iterator[Violation]:
         return
 
 
+def _names_in_model(program: Program, module: Scope) -> list[str]:
+    return [call.name for call in program.calls_of(module) if call.in_model]
+
+
 def _kinds(program: Program) -> dict[str, list[Call]]:
     found: dict[str, list[Call]] = {}
     kinds = {**_ACTIVATIONS, **{name: name for name in _ACTIVATIONS.values()}}
@@ -102,7 +107,7 @@ def _kinds(program: Program) -> dict[str, list[Call]]:
 
 
 def _place_of(program: Program, names: list[str]) -> Place | None:
-    calls = (call for call in program.calls if call.in_model and call.name in names)
+    calls = (call for call in program.called(names) if call.in_model)
     return next((call.place for call in calls), None)
 
 

@@ -97,9 +97,9 @@ def _fresh_names(change: Change) -> set[str]:
     if change.sides is None:
         return set(_BY_HAND)
     now, was = change.sides
-    before = {call.name for call in was.calls if call.in_step}
-    inside = {call.name for call in now.calls if call.in_step}
-    return inside.intersection(_BY_HAND) - before
+    before = {call.name for call in was.called(_BY_HAND) if call.in_step}
+    inside = {call.name for call in now.called(_BY_HAND) if call.in_step}
+    return inside - before
 
 
 def _restored(change: Change, place: Place | None) -> Iterator[Fix]:

@@ -36,7 +36,7 @@ def find(change: Change) -> Iterator[Violation]:
 
 def _tying(now: Program, was: Program) -> Iterator[Violation]:
     ties, held = _ties(now), _ties(was)
-    shared = any(call.name == "linear" for call in now.calls if call.in_model)
+    shared = any(call.in_model for call in now.called(("linear",)))
     if held and not ties:
         scope, node = _model_scope(now)
         place = scope.source.place(node) if scope is not None and node is not None else None
@@ -85,16 +85,20 @@ def _applied(now: Program, was: Program) -> Iterator[Violation]:
     if list(was.named("apply")) and not list(now.named("apply")) and _init_calls(now):
         applied = next(iter(was.named("apply"))).site.call.args
         name = unparse(applied[0]) if applied else ""
-        if name and not any(name.rpartition(".")[2] == call.name for call in now.calls):
+        if name and not now.called((name.rpartition(".")[2],)):
             scope, node = _model_scope(now)
             place = scope.source.place(node) if scope is not None and node is not None else None
             yield _finding(f"`{name}` is no longer applied", place or loop_place(now), True)
 
 
 def _init_calls(program: Program) -> list[Call]:
-    names = {call.name for call in program.calls if ".init." in call.callee}
+    names = set(program.by_file(_of_torch))
     names |= {"normal_", "uniform_", "trunc_normal_", "reset_parameters", "skip_init"}
     return [call for call in program.named(*names) if not call.in_step or ".init." in call.callee]
+
+
+def _of_torch(program: Program, module: Scope) -> set[str]:
+    return {call.name for call in program.calls_of(module) if ".init." in call.callee}
 
 
 def _numbers(call: Call) -> str:

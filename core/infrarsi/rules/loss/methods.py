@@ -21,13 +21,13 @@ def changed_methods(now: Program, was: Program) -> Iterator[tuple[Scope, Scope]]
 @remembered
 def method_texts(program: Program) -> dict[Key, tuple[Scope, str]]:
     """Each method by class and name, with its statements spelled without docstring."""
-    return {
-        (scope.parent.name if scope.parent is not None else "", scope.name): (
-            scope,
-            body_text(program, scope),
-        )
-        for scope in program.module_scopes()
-    }
+    return dict(program.by_file(_texts_in))
+
+
+def _texts_in(program: Program, module: Scope) -> Iterator[tuple[Key, tuple[Scope, str]]]:
+    for scope in program.module_scopes_of(module):
+        owner = scope.parent.name if scope.parent is not None else ""
+        yield (owner, scope.name), (scope, body_text(program, scope))
 
 
 @remembered

@@ -17,7 +17,14 @@ from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
-from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, new_conditions
+from infrarsi.rules.fragments import (
+    Fragment,
+    call_key,
+    expanded,
+    fresh,
+    matching,
+    new_conditions,
+)
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.workload.counters import depends_on_step
 
@@ -155,13 +162,13 @@ def _switches(now: Program, was: Program) -> Iterator[Violation]:
 
 @remembered
 def _assigned(program: Program) -> list[Fragment]:
-    return [
-        Fragment(program, program.project.scope_of(file, node), node)
-        for file, source in program.project.files.items()
-        for node in source.nodes
-        if isinstance(node, ast.Assign)
-        and any("require_backward_grad_sync" in unparse(target) for target in node.targets)
-    ]
+    return matching(program, _holds_back)
+
+
+def _holds_back(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        "require_backward_grad_sync" in unparse(target) for target in node.targets
+    )
 
 
 def _collectives(now: Program, was: Program) -> Iterator[Violation]:

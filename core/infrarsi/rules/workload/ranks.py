@@ -18,7 +18,7 @@ from infrarsi.reading import Program
 from infrarsi.reading.syntax import unparse, walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import altered, keywords
-from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.fragments import Fragment, fresh, matching
 from infrarsi.rules.regions import Region, data_regions
 from infrarsi.rules.remembered import remembered
 
@@ -157,18 +157,18 @@ def _divided(now: Program, was: Program) -> Iterator[Violation]:
 @remembered
 def _divisions(program: Program) -> list[Fragment]:
     """`n // world` and `n //= world`, apart from losses that are averaged."""
-    found: list[Fragment] = []
-    for file, source in program.project.files.items():
-        for node in source.nodes:
-            match node:
-                case (
-                    ast.BinOp(op=ast.FloorDiv(), right=right)
-                    | ast.AugAssign(op=ast.FloorDiv(), value=right)
-                ) if any(_reads(inner, _WORLD) for inner in walk(right)):
-                    found.append(Fragment(program, program.project.scope_of(file, node), node))
-                case _:
-                    pass
-    return found
+    return matching(program, _divides)
+
+
+def _divides(node: ast.AST) -> bool:
+    match node:
+        case (
+            ast.BinOp(op=ast.FloorDiv(), right=right)
+            | ast.AugAssign(op=ast.FloorDiv(), value=right)
+        ):
+            return any(_reads(inner, _WORLD) for inner in walk(right))
+        case _:
+            return False
 
 
 def _data_place(program: Program) -> Place | None:

@@ -48,7 +48,7 @@ def _left(now: Program, was: Program) -> Iterator[Violation]:
     names = _fetching_calls(was)
     if not names or _fetches_in_loop(now):
         return
-    outside = [call for call in now.calls if call.name in names and not call.in_step]
+    outside = [call for call in now.called(names) if not call.in_step]
     held = was.work.flow.fetches[0]
     yield _found(
         "Rows are fetched outside the training loop and used again and again"
