@@ -1,7 +1,7 @@
 """S408, S409, S411, S412, S414, S415 and S416: contract, settings, errors, checks and results."""
 
 import pytest
-from rule_pairs import CONSTANTS, DISTRIBUTED, ONE, TWO, lock_of
+from rule_pairs import CONSTANTS, DISTRIBUTED, ONE, TRAINER, TWO, lock_of
 from scope_pairs import (
     BACKWARD,
     LOOP,
@@ -144,6 +144,21 @@ def test_sizes_that_are_singled_out_are_marked(test: str):
     spot = "        t = x.size(1)\n"
     edit = (spot, f"{spot}        if {test}:\n            return x\n")
     assert marked("S414", edit) == [("warning", test)]
+
+
+@pytest.mark.parametrize("table", ["{(4, 64): 2}", "{1337: [5.0, 4.0]}"])
+def test_tables_of_shapes_and_seeds_are_marked(table: str):
+    assert marked("S414", before(MAIN, f"KNOWN = {table}\n\n")) == [("warning", table)]
+
+
+def test_a_table_with_other_keys_is_free():
+    assert scope_findings(before(MAIN, "SIZES = {(2, 3): 2, 8: 1}\n\n")) == []
+
+
+def test_a_property_that_answers_for_a_setting_is_marked():
+    more = "    seed: int = 5\n\n    @property\n    def top_k(self):\n        return 1\n"
+    (found,) = marked("S412", ("    seed: int = 5\n", more), text=TRAINER)
+    assert found[0] == "warning"
 
 
 @pytest.mark.parametrize(

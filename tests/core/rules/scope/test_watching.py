@@ -60,6 +60,7 @@ def test_a_variable_is_followed_through_a_name_and_a_function():
         ("import sys", "frame = sys._getframe(1)", "error", "sys._getframe(1)"),
         ("import sys", "m = sys.modules.get('data')", "warning", "sys.modules.get('data')"),
         ("import os", "held = evaluate.__closure__", "warning", "evaluate.__closure__"),
+        ("import os", "w = torch.load('../old.pt')", "warning", "torch.load('../old.pt')"),
         ("import glob", "old = glob.glob('/tmp/*.pt')", "warning", "glob.glob('/tmp/*.pt')"),
     ],
 )
