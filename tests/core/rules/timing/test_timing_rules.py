@@ -212,6 +212,38 @@ BREACHES = {
             "    for step in range(STEPS):\n",
         ),
     ),
+    "slow times are filtered out": (
+        AVERAGED,
+        "T304",
+        "error",
+        (
+            "        mean = sum(",
+            "        self.times = [t for t in self.times if t < 0.05]\n        mean = sum(",
+        ),
+    ),
+    "a name of the clock's is the trainer's own": (
+        STEPPED,
+        "T305",
+        "warning",
+        (
+            "def main():\n",
+            "class time:\n    perf_counter = staticmethod(lambda: 0.0)\n"
+            "    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ T305\n\n\ndef main():\n",
+        ),
+    ),
+    "nothing runs between the events": (
+        AVERAGED,
+        "T312",
+        "warning",
+        (
+            "            begin = time.time()\n",
+            "            begin = torch.cuda.Event(enable_timing=True)\n"
+            "            end = torch.cuda.Event(enable_timing=True)\n"
+            "            begin.record()\n            ^^^^^^^^^^^^^^ T312\n"
+            "            end.record()\n",
+        ),
+        ("time.time() - begin", "begin.elapsed_time(end) / 1e3"),
+    ),
     "more steps are left out": (
         AVERAGED,
         "T304",
@@ -568,6 +600,14 @@ HONEST = {
         ("    for step in range(STEPS):\n", "    best = 1e9\n    for step in range(STEPS):\n"),
         (ELAPSED, f"{ELAPSED}        best = min(best, elapsed)\n"),
         ('tok/s")\n', 'tok/s, best {best:.3f} s")\n'),
+    ),
+    "times of all ranks": (
+        WINDOWS,
+        (
+            "            rate = tokens / (toc - tic)\n",
+            "            spent = torch.tensor(toc - tic)\n            dist.all_reduce(spent)\n"
+            "            rate = tokens / (spent.item() / world)\n",
+        ),
     ),
     "a smoothed time": (
         STEPPED,
