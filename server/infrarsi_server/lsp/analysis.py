@@ -4,11 +4,9 @@ Runs in a worker thread on frozen data. What it cannot use becomes a sentence, n
 """
 
 import functools
-import gc
 import hashlib
 import os
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
@@ -16,6 +14,7 @@ from infrarsi.errors import InfraRSIError
 from infrarsi.launch import Launch, parse_launch
 from infrarsi.reading import Memory, Program, Sources, follow
 from infrarsi.rules import check_change
+from infrarsi_server.lsp.garbage import uncollected
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
 from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
 from infrarsi_server.workspace.listings import Listings
@@ -27,20 +26,8 @@ LISTINGS = Listings()
 
 def analyse_snapshot(snapshot: Snapshot) -> Analysis:
     """Read and check every locked job of the snapshot's root."""
-    with _without_collection():
+    with uncollected():
         return _analyse(snapshot)
-
-
-@contextmanager
-def _without_collection() -> Generator[None]:
-    """Looking for garbage in all the trees that are kept would take longer than a warm check."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _analyse(snapshot: Snapshot) -> Analysis:

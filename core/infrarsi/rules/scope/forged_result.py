@@ -8,16 +8,19 @@ Mend it by printing the loss that was computed.
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Call, Program
-from infrarsi.reading.scopes import parameters
+from infrarsi.reading.parts import parts_of
+from infrarsi.reading.scopes import Scope, parameters
+from infrarsi.reading.syntax import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
-from infrarsi.rules.regions import Region, nodes_in, step_regions
+from infrarsi.rules.regions import nodes_in, step_regions
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import differing, new_calls, one_a_line, shown, warned
 
@@ -28,6 +31,7 @@ _PRINTS = {
 }
 _STREAMS = ("contextlib.redirect_stdout", "contextlib.redirect_stderr")
 _STARTS = {"zeros", "zeros_like", "tensor", "new_zeros", "empty", "float", "list", "dict", "deque"}
+Move = tuple[set[str], ast.AST, set[str]]
 _ADDS = {"append", "add_", "extend", "update", "copy_", "fill_"}
 _LABEL = re.compile(r"loss[\W_]*(%[-\w.]+\W*)?$", re.IGNORECASE)
 _HELD = "the contract holds that what is printed follows from the training"
@@ -82,7 +86,7 @@ def _losses(program: Program) -> list[Fragment]:
 
 def _labelled(call: Call) -> Iterator[ast.expr]:
     """The values in a call that a text, a key or a keyword calls a loss."""
-    for node in ast.walk(call.site.call):
+    for node in walk(call.site.call):
         match node:
             case ast.JoinedStr(values=parts):
                 yield from _fields(parts)
@@ -154,7 +158,7 @@ def is_computed(program: Program, node: ast.AST) -> bool:
     if any(name in known for name in _read(node)):
         return True
     sources = _origins(program)
-    return any(inner in sources for inner in ast.walk(node))
+    return any(inner in sources for inner in walk(node))
 
 
 @remembered
@@ -173,11 +177,6 @@ def _is_loss(call: Call) -> bool:
 
 
 @remembered
-def _everywhere(program: Program) -> tuple[Region, ...]:
-    return tuple((scope, scope.node) for scope in program.project.modules.values())
-
-
-@remembered
 def _functions(program: Program) -> frozenset[str]:
     return frozenset(scope.name for scope in program.project.scopes.values() if scope.name)
 
@@ -185,15 +184,14 @@ def _functions(program: Program) -> frozenset[str]:
 @remembered
 def _tainted(program: Program) -> frozenset[str]:
     """Names that hold, or give back, something that comes from the model's output."""
-    origins = _origins(program)
-    moves = list(_moves(program))
+    around = _around_origins(program)
+    moves = [(targets, node in around, reads) for targets, node, reads in _moves(program)]
     known: set[str] = set()
     for _ in range(8):
         fresh_names = {
             name
-            for targets, node, reads in moves
-            if not targets <= known
-            and (reads & known or any(inner in origins for inner in ast.walk(node)))
+            for targets, holds, reads in moves
+            if (holds or not reads.isdisjoint(known)) and not targets <= known
             for name in targets
         }
         if fresh_names <= known:
@@ -202,24 +200,44 @@ def _tainted(program: Program) -> frozenset[str]:
     return frozenset(known - {"self", "model", "args", "cfg", "config", "torch"})
 
 
-def _moves(program: Program) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
+def _around_origins(program: Program) -> set[ast.AST]:
+    """What the model's output is called for in: the calls and all that stands around them."""
+    found: set[ast.AST] = set()
+    for scope in program.project.modules.values():
+        for node in _origins(program):
+            if node in scope.source.parents:
+                found |= {node, *scope.source.ancestors(node)}
+    return found
+
+
+def _moves(program: Program) -> Iterator[Move]:
     """(names written, what they are written from, names read there), over all files."""
+    for module in program.project.modules.values():
+        yield from _moves_in(module)
+    functions = _parameters(program)
+    for call in program.calls:
+        if call.name in functions or call.name in _ADDS:
+            yield from _moved_by(call, functions)
+
+
+@functools.lru_cache(maxsize=256)
+def _moves_in(module: Scope) -> tuple[Move, ...]:
+    return tuple(_moves_of(module))
+
+
+def _moves_of(module: Scope) -> Iterator[Move]:
     for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For):
-        for _, node in nodes_in(_everywhere(program), kind):
+        for _, node in nodes_in(((module, module.node),), kind):
             value = getattr(node, "value", None) or getattr(node, "iter", None)
             if value is not None:
                 yield _written(node), value, set(_read(value))
-    for scope in program.project.scopes.values():
+    for scope in parts_of(module).scopes.values():
         for event in scope.returns:
             if event.value is not None and scope.name:
                 yield {scope.name}, event.value, set(_read(event.value))
-    for call in program.calls:
-        yield from _moved_by(call, _parameters(program))
 
 
-def _moved_by(
-    call: Call, functions: dict[str, list[str]]
-) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
+def _moved_by(call: Call, functions: dict[str, list[str]]) -> Iterator[Move]:
     """What a call hands to the parameters of a function, and what it adds to an object."""
     names = functions.get(call.name, [])
     for name, argument in zip(names, call.site.call.args, strict=False):
@@ -249,13 +267,13 @@ def _written(node: ast.AST) -> set[str]:
         inner.id if isinstance(inner, ast.Name) else inner.attr
         for target in targets
         if target is not None
-        for inner in ast.walk(target)
+        for inner in walk(target)
         if isinstance(inner, ast.Name | ast.Attribute)
     } - {"self"}
 
 
 def _read(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Name):
             yield inner.id
         elif isinstance(inner, ast.Attribute):
