@@ -10,7 +10,16 @@ from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function, dotted, guards_around
 from infrarsi.reading.trainers.checkpoints import model_format
 from infrarsi.reading.training import LoopNode
-from infrarsi.reading.values import ClassValue, Instance, Known, Made, Symbol, Unknown, Value
+from infrarsi.reading.values import (
+    ClassValue,
+    FunctionValue,
+    Instance,
+    Known,
+    Made,
+    Symbol,
+    Unknown,
+    Value,
+)
 from infrarsi.reading.workload import StepWork
 
 _FORMATS = {
@@ -90,6 +99,9 @@ def loss_fact(evaluator: Evaluator, work: StepWork) -> Value:
     if evaluator.project.half_typed:
         return Unknown("the loss is not found while lines are half typed")
     for site in sites:
+        callee = evaluator.value(site.call.func, evaluator.frame(site.scope))
+        if isinstance(callee, FunctionValue):
+            return Unknown(f"it is computed by the job's own `{site.name}`")
         return Known(site.name, (), site.scope.source.place(site.call))
     operand = work.flow.operand
     if operand is not None and work.flow.forwards:
