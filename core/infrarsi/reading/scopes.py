@@ -263,6 +263,10 @@ class _Collector:
         scope.events.setdefault(event.name, []).append(event)
 
     def _walrus(self, statement: ast.stmt) -> None:
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        is_plain = not getattr(statement, "decorator_list", ())
+        if is_plain and not any(first <= n <= last for n in self.scope.source.special_lines):
+            return
         for node in _own_expressions(statement):
             if isinstance(node, ast.NamedExpr):
                 end = (node.end_lineno or 0, node.end_col_offset or 0)

@@ -42,6 +42,12 @@ class SourceFile:
         self._starts = [0, *ends]
         self.lost = self._lost() if self.broken else ""
 
+    @functools.cached_property
+    def special_lines(self) -> tuple[int, ...]:
+        """Where lambdas, `:=` and `yield` begin: most statements hold none."""
+        kinds = (ast.NamedExpr, ast.Lambda, ast.Yield, ast.YieldFrom)
+        return tuple(node.lineno for node in self.nodes if isinstance(node, kinds))
+
     def place(self, node: ast.AST, last: ast.AST | None = None) -> Place:
         """The span of a node, or from `node` to the end of `last`."""
         first, end = cast("Any", node), cast("Any", last or node)
