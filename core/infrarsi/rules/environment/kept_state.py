@@ -38,6 +38,8 @@ _READS = {
         "from_file",
     ),
 }
+_SAVES = {"save", "savez", "tofile", "dump", "write_bytes", "save_file", "savez_compressed"}
+_LOADS = {"load", "fromfile", "read_bytes", "load_file", "memmap", "frombuffer"}
 _OUTSIDE = {"gettempdir", "mkdtemp", "expanduser", "home", "user_cache_dir", "NamedTemporaryFile"}
 _STORES = {
     "joblib.Memory",
@@ -52,15 +54,21 @@ _HELD = "the contract holds that a run leaves nothing behind that a later one us
 
 
 def find(change: Change) -> Iterator[Violation]:
-    """An error for what is both written and read, a warning for what is only written."""
+    """An error for what is both written and read, a warning for what is only written.
+
+    Code that newly names a place outside the run's folder, writes there or elsewhere and reads as
+    well, keeps state whatever the names of its paths.
+    """
     if change.sides is None:
         return
     now, was = change.sides
     writes = list(added(_writing(now), _writing(was), call_key))
     reads = list(added(_reading(now), _reading(was), call_key))
     read_names = {name for call in reads for name in _names(call)}
+    outside = list(added(_outside(now), _outside(was), call_key))
+    keeps = bool(outside) and any(call.name in _LOADS for call in reads)
     for call in writes:
-        both = bool(_names(call) & read_names)
+        both = bool(_names(call) & read_names) or (keeps and call.name in _SAVES)
         if call.name == "open" and not both and not _opens(call, "b"):
             continue
         severity: Severity = "error" if both else "warning"
@@ -69,7 +77,7 @@ def find(change: Change) -> Iterator[Violation]:
     for call in added(_stores(now), _stores(was), call_key):
         yield _found(f"`{call.signature[:60]}` keeps results between runs", call, "warning")
     if not writes:
-        for call in added(_outside(now), _outside(was), call_key):
+        for call in outside:
             yield _found(
                 f"`{call.signature[:60]}` reaches outside the run's folder", call, "warning"
             )
@@ -80,7 +88,7 @@ def _writing(program: Program) -> list[Call]:
     return [
         call
         for call in program.called((*_WRITES, "open"))
-        if (call.name in _WRITES or _opens(call, "wax+")) and _is_io(call) and not call.is_dead
+        if (call.name in _WRITES or _opens(call, "wax+")) and _is_io(call)
     ]
 
 
@@ -89,7 +97,7 @@ def _reading(program: Program) -> list[Call]:
     return [
         call
         for call in program.called((*_READS, "open"))
-        if (call.name in _READS or _opens(call, "r")) and not call.is_dead
+        if call.name in _READS or _opens(call, "r")
     ]
 
 

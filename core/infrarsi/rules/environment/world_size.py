@@ -71,7 +71,7 @@ def _pinned(change: Change, now: Program, was: Program) -> Iterator[Violation]:
     for call in before if before and not after else ():
         yield _asked(f"`{call.signature[:50]}` is gone", None, call, "warning")
     for call in added(_asking(now), _asking(was), callee):
-        yield _asked(f"`{call.signature[:60]}` asks for a better place", call, None, "warning")
+        yield _asked(f"`{call.signature[:60]}` asks for a better place", call, None, "error")
 
 
 def _asking(program: Program) -> list[Call]:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Program
 from infrarsi.rules.change import Change
-from infrarsi.rules.fragments import Fragment, fresh
+from infrarsi.rules.difference import added
+from infrarsi.rules.fragments import Fragment, call_key, fresh
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.scope.everywhere import (
     all_pieces,
@@ -51,6 +52,7 @@ _INSIDE = {
 }
 _FOREIGN = {"glob", "rglob", "iglob", "iterdir", "listdir", "scandir", "walk"}
 _OPENS = ("open", "load", "read_text", "read_bytes", "read_csv", "fromfile", "Path")
+_WRITES = {"write_text", "write_bytes", "unlink", "rename", "replace", "copyfile", "move"}
 _HELD = "the contract holds that the code looks at nothing that is not its own"
 
 
@@ -77,9 +79,15 @@ def _each(change: Change) -> Iterator[Violation]:
         ours = any("infrarsi" in text or "sitecustomize" in text for text in texts_in(piece.node))
         what = f"`{shown(piece.written)}` looks into the loaded modules"
         yield _found(what, piece.place, "error" if ours else "warning")
+    writes = added(now.called(_WRITES), was.called(_WRITES), call_key)
+    written = {call.place.file for call in writes}
     for piece in fresh(_neighbours(now, was), _neighbours(was, now)):
+        rewrites = piece.place.file in written
         yield _found(
-            f"`{shown(piece.written)}` searches folders outside the workspace", piece.place
+            f"`{shown(piece.written)}` searches folders outside the workspace"
+            + (" in code that writes files" if rewrites else ""),
+            piece.place,
+            "error" if rewrites else "warning",
         )
 
 

@@ -12,7 +12,7 @@ BREACHES = {
     "a better place is asked for": (
         CONSTANTS,
         "E501",
-        "warning",
+        "error",
         OS,
         (MODEL, MODEL + "    os.nice(-10)\n    ^^^^^^^^^^^^ E501\n"),
     ),
