@@ -59,3 +59,11 @@ def sliced_part(evaluator: "Evaluator", generated: Generated) -> Value | None:
             case _:
                 pass
     return None
+
+
+def takes_next(fetch: ast.expr) -> bool:
+    """Whether a fetch takes one part of a generator: `next(stream)`."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
+        for node in ast.walk(fetch)
+    )

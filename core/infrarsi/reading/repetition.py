@@ -90,6 +90,18 @@ def times(repeats: tuple[Repeat | Unknown, ...], length: Length) -> Value:
     return product
 
 
+def counter_is_read(loop: ast.AST) -> bool:
+    """Whether the body of a loop reads what it counts with: rows are cut there by it."""
+    if not isinstance(loop, ast.For | ast.AsyncFor):
+        return False
+    counters = {node.id for node in walk(loop.target) if isinstance(node, ast.Name)}
+    return any(
+        isinstance(node, ast.Name) and node.id in counters
+        for statement in loop.body
+        for node in walk(statement)
+    )
+
+
 def yields_apart(size: ast.AST, frame: Frame) -> bool:
     """Whether a generator hands rows out in a loop that starts after they were fetched."""
     node, source = frame.scope.node, frame.scope.source

@@ -17,10 +17,10 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import Fetching, Size, explore_fetches
 from infrarsi.reading.flow import Fetch, Flow, trace_flow, trace_returns
 from infrarsi.reading.frames import Frame
-from infrarsi.reading.generated import sliced_part, yields_count
+from infrarsi.reading.generated import sliced_part, takes_next, yields_count
 from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
-from infrarsi.reading.repetition import loops_apart, times, yields_apart
+from infrarsi.reading.repetition import counter_is_read, loops_apart, times, yields_apart
 from infrarsi.reading.trainers.find import find_library
 from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.training import Loop, Training, find_training
@@ -175,7 +175,7 @@ def _micro(
         size, value = rows
         if yields_apart(size.expression, size.frame):
             part = _handed_out(evaluator, training, size)
-            if not isinstance(part, Known) or not _takes_next(size):
+            if not isinstance(part, Known) or not takes_next(size.fetch.value):
                 return part
             value = part
         value = _repeated(evaluator, training, fetching, size, value)
@@ -192,17 +192,9 @@ def _handed_out(evaluator: Evaluator, training: Training | None, size: Size) -> 
     part = sliced_part(evaluator, Generated(size.frame))
     if part is None:
         return Unknown("in which parts a generator hands its rows out is not known")
-    if training is not None and not training.inner and not _takes_next(size):
+    if training is not None and not training.inner and not takes_next(size.fetch.value):
         return Unknown("how many parts of a generator's rows a step takes is not known")
     return part
-
-
-def _takes_next(size: Size) -> bool:
-    """Whether a fetch takes one part of a generator: `next(stream)`."""
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
-        for node in ast.walk(size.fetch.value)
-    )
 
 
 def _repeated(
@@ -346,7 +338,9 @@ def _part(evaluator: Evaluator, training: Training) -> Value | None:
             match node:
                 case ast.Call(func=ast.Attribute(attr="split"), args=[*_, size]):
                     return evaluator.named(size, frame, "split")
-                case ast.Call(func=ast.Name(id="range"), args=[_, _, size]):
+                case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=0), _, size]) if (
+                    counter_is_read(loop.node)
+                ):
                     return evaluator.named(size, frame, "range")
                 case _:
                     pass

@@ -178,3 +178,8 @@ def test_batches_that_are_taken_one_by_one_count_alone(frame: str, body: str):
 @pytest.mark.parametrize("body", UNCLEAR.values(), ids=UNCLEAR)
 def test_rows_joined_in_a_way_not_followed_are_unknown(body: str):
     assert step_rows(PLAIN, body) == (None, None, 64)
+
+
+def test_a_loop_that_only_skips_counts_does_not_cut_rows():
+    body = "for _ in range(0, 2 * K, 2):\n    x, y = get_batch()\n    ce(x, y).backward()"
+    assert step_rows(PLAIN, body) == (4, 12, 64)
