@@ -22,6 +22,7 @@ DEFAULTS = {
     "natural_steps": (),
     "redo_dir": None,
     "autocast": None,
+    "rounds_weights": False,
     "spans": (),
     "source_root": None,
 }

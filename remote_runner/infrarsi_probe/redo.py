@@ -126,8 +126,14 @@ class RedoPlan(Plan):
         for p in parameters:
             name = tensor_name(names, self._session.optimizers, p)
             if name in step.before:
-                _copy_into(p, step.read(step.before[name]))
+                _copy_into(p, self._rounded(step.read(step.before[name])))
                 missing.discard(name)
+
+    def _rounded(self, value):
+        """The value in the precision of a rounding reference arm, else as it is."""
+        if self._session.config.rounds_weights and value.is_floating_point():
+            return value.to(torch.bfloat16).to(value.dtype)
+        return value
 
     def _put_state(self, optimizer, step):
         names = self._session.roots.names()

@@ -91,6 +91,7 @@ def _config(
         audit_steps=spec.audit_steps,
         redo_steps=spec.redo_steps,
         natural_steps=spec.natural_steps,
+        rounds_weights=spec.rounds_weights,
         redo_dir=str(spec.redo_from) if spec.redo_from else None,
         autocast=spec.autocast,
         spans=tuple(_moved(span, spec.tree, tree) for span in spec.spans),

@@ -19,7 +19,8 @@ class RunSpec:
     """One run. `tree` is copied for it and stays as it is; paths in `spans` are below `tree`.
 
     `timeout_s` counts the time the job may run, not the time it is paused. `redo_from` is the
-    `evidence_dir` of the run whose audited steps are taken again, under `autocast` where set.
+    `evidence_dir` of the run whose audited steps are taken again, under `autocast` or from
+    weights rounded to 16 bit where set.
     Dropout is as it is in `natural_steps` only. `late_audit` is a step of an endurance run's second
     half that it learns of half-way.
     `editable_roots` are absolute source roots in the user's workspace; the job gets their
@@ -42,6 +43,7 @@ class RunSpec:
     natural_steps: tuple[int, ...] = ()
     late_audit: int | None = None
     autocast: Literal["bfloat16"] | None = None
+    rounds_weights: bool = False
     spans: tuple[PhaseSpan, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     editable_roots: tuple[str, ...] = ()

@@ -20,7 +20,10 @@ from infrarsi.judge.verdict import Verdict
 _MIN_STEPS = 3
 _SINGLE_STEP = 3.0
 _MOST_SCATTER = 0.1
+_MOST_LEAN = 0.02
 _STANDARD_ERRORS = 3.0
+"""Losses under other masks drift apart for many steps at a time, so that their mean difference is
+seldom as small as independent noise would make it."""
 
 
 def clause(evidence: JudgedEvidence) -> Verdict:
@@ -57,4 +60,4 @@ def _only_scatters(
     deviation = math.sqrt(sum((x - mean) ** 2 for x in leans) / max(1, len(leans) - 1))
     standard_error = deviation / math.sqrt(len(leans))
     small = max(map(abs, leans)) <= _MOST_SCATTER
-    return small and abs(mean) <= max(tolerance, _STANDARD_ERRORS * standard_error)
+    return small and abs(mean) <= max(tolerance, _MOST_LEAN, _STANDARD_ERRORS * standard_error)

@@ -33,7 +33,8 @@ class ProbeConfig(Frozen):
     runner instead: it ends only when told to, or after `max_steps`. `redo_dir` holds the
     candidate's audit files: at each of `redo_steps` they are swapped in before the step. Dropout
     is held still in audited and redone steps, but for `natural_steps`. With
-    `autocast` (a 16-bit type) the redone steps' forward runs under it: the reference arm.
+    `autocast` (a 16-bit type) the redone steps' forward runs under it: the reference arm; with
+    `rounds_weights` they start from weights rounded to bfloat16 instead.
     `memory_budget_bytes` is granted to each rank on top of what it uses once torch is imported.
     """
 
@@ -53,6 +54,7 @@ class ProbeConfig(Frozen):
     natural_steps: tuple[int, ...] = ()
     redo_dir: str | None = None
     autocast: Literal["bfloat16"] | None = None
+    rounds_weights: bool = False
     spans: tuple[PhaseSpan, ...] = ()
     source_root: str | None = None
 

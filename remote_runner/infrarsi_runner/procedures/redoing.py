@@ -2,7 +2,8 @@
 
 Where the candidate lays its parameters out otherwise, its files are laid out as the baseline's
 first; of several possible layouts the one that reproduces the update counts. A candidate in 16
-bit is also held against the reference arm. Where the job drops out, one step is redone with
+bit is also held against the reference arm: the baseline under autocast, or where that fails the
+baseline from rounded weights. Where the job drops out, one step is redone with
 dropout as it is and once more without, which tells how much noise each side's dropout makes.
 """
 
@@ -152,13 +153,22 @@ class Redoing:
     ) -> tuple[AuditComparison, ...]:
         arm = {c.rank: c for c in known if c.reference_grad_rel_err is not None}
         if not arm:
-            still = tuple(step for step in spec.redo_steps if step not in spec.natural_steps)
-            autocast = replace(spec, redo_steps=still, natural_steps=(), autocast="bfloat16")
-            result = self._context.runs.execute(replace(autocast, label="reference"))
-            strayed = _compare(_Files(result.evidence_dir, result.evidence), redo, still)
-            self._context.runs.discard(result)
-            arm = {c.rank: c.as_reference() for c in strayed}
+            arm = self._reference(replace(spec, autocast="bfloat16"), redo)
+        if not arm:
+            arm = self._reference(replace(spec, rounds_weights=True), redo)
         return tuple(c.judged_by(arm[c.rank]) if c.rank in arm else c for c in found)
+
+    def _reference(self, spec: RunSpec, redo: RunResult) -> dict[int, AuditComparison]:
+        """By rank, how far an arm in 16 bit strays from the redo; empty where it cannot run.
+
+        Code that was never run under autocast may mix types there and fail.
+        """
+        still = tuple(step for step in spec.redo_steps if step not in spec.natural_steps)
+        spec = replace(spec, redo_steps=still, natural_steps=(), label="reference")
+        result = self._context.runs.execute(spec)
+        strayed = _compare(_Files(result.evidence_dir, result.evidence), redo, still)
+        self._context.runs.discard(result)
+        return {c.rank: c.as_reference() for c in strayed if c.grad_rel_err is not None}
 
     def _wants_reference(self, evidence: tuple[RankEvidence, ...]) -> bool:
         """A 16-bit candidate of a job in full precision."""
