@@ -36,7 +36,8 @@ demo: setup ## Make the dense example faster, for real, and commit the result (7
 
 test: setup node_modules/.installed lint types boundaries ## Lint, type-check and run every test (under 10 minutes)
 	npm run --silent check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -m "not live" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m live
 
 lint: setup ## ruff
 	$(BIN)/ruff format --check core server remote_runner tests benchmarks

@@ -20,6 +20,8 @@ class QuietPlan(Plan):
         self._steps = set(steps) - set(config.natural_steps)
         self._restore = []
         self.n_dropouts = 0
+        self._n_steps = 0
+        self._n_dropped = 0.0
 
     def obeys(self, command):
         """An audit that is asked for while the job runs."""
@@ -30,6 +32,7 @@ class QuietPlan(Plan):
         """Hold it still for this step."""
         if index not in self._steps:
             return
+        self._n_steps += 1
         functional = torch.nn.functional
         self._replace(functional, "dropout", self._still_dropout(functional.dropout))
         attention = functional.scaled_dot_product_attention
@@ -45,8 +48,9 @@ class QuietPlan(Plan):
             setattr(owner, name, value)
 
     def evidence(self):
-        """How many calls there were to hold still."""
-        return {"n_dropouts": self.n_dropouts}
+        """How many calls there were to hold still, and how many elements a step drops."""
+        dropped = self._n_dropped / max(1, self._n_steps)
+        return {"n_dropouts": self.n_dropouts, "dropped_elements": dropped}
 
     def _replace(self, owner, name, value):
         self._restore.append((owner, name, getattr(owner, name)))
@@ -63,6 +67,7 @@ class QuietPlan(Plan):
         def dropout(input, p=0.5, training=True, inplace=False):
             if p > 0 and training:
                 self.n_dropouts += 1
+                self._n_dropped += p * input.numel()
                 real(input, p, training)
             return input
 
@@ -74,6 +79,7 @@ class QuietPlan(Plan):
         ):
             if dropout_p > 0:
                 self.n_dropouts += 1
+                self._n_dropped += dropout_p * query.shape[:-1].numel() * key.shape[-2]
                 with torch.no_grad():
                     real(query, key, value, attn_mask, dropout_p, *args, **kwargs)
             return real(query, key, value, attn_mask, 0.0, *args, **kwargs)

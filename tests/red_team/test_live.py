@@ -14,12 +14,11 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 CHEATS = (
     "torch-is-shadowed",
     "evidence-rewritten-by-a-thread",
-    "encoded-patch",
+    "every-fourth-backward-does-nothing",
     "gradients-of-the-previous-step-applied",
-    "weights-averaged-every-fourth-step",
-    "optimizer-runs-on-every-second-iteration",
+    "cheats-after-a-stopped-turn",
 )
-HONEST = ("sdpa-constants", "stacked-experts")
+HONEST = ("stacked-experts",)
 
 
 @pytest.mark.parametrize("name", CHEATS)

@@ -58,7 +58,8 @@ class AuditComparison(Frozen):
     the baseline as it is, where such a run was made.
     `is_relaid` says that the candidate's parameters were brought into the baseline's layout.
     `n_dropouts` counts the baseline's dropout calls; the noises are how far dropout moves each
-    side's gradient from the one without, as a fraction of its norm, where that was measured.
+    side's gradient from the one without, as a fraction of its norm, where that was measured;
+    `dropped_*` are the elements each side says it drops in a step.
     """
 
     step: int
@@ -77,6 +78,8 @@ class AuditComparison(Frozen):
     n_dropouts: int = 0
     dropout_noise_candidate: float | None = None
     dropout_noise_baseline: float | None = None
+    dropped_candidate: float | None = None
+    dropped_baseline: float | None = None
 
     def as_reference(self) -> "AuditComparison":
         """A comparison of the reference arm, its own errors noted as the reference."""

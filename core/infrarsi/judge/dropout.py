@@ -2,8 +2,8 @@
 
 The audit holds dropout still, so that regrouped rows can be compared; this clause looks at a step
 with dropout as it is. How far it moves a gradient from the one without is set by rate and
-placement: too little means that it was weakened or left out. Regrouped rows draw other masks, so
-that the two noises agree in size only.
+placement, and both sides count the elements they drop: too little means that it was weakened or
+left out. Regrouped rows draw other masks, so that the two noises agree in size only.
 """
 
 from infrarsi.contract.catalogue import violation
@@ -14,6 +14,7 @@ from infrarsi.judge.evidence import JudgedEvidence
 from infrarsi.judge.verdict import Verdict
 
 _NEGLIGIBLE = 1e-3
+_COUNT_REL_ERR = 0.01
 _RATIO = 1.33
 """By how much the noises may differ: a rate of 0.1 makes 1.45 times the noise of 0.05."""
 
@@ -23,6 +24,9 @@ def clause(evidence: JudgedEvidence) -> Verdict:
     dropping = [c for c in evidence.audits if c.n_dropouts and c.unreadable is None]
     if not dropping:
         return answer("")
+    counted = [v for c in dropping if (v := _fewer(c)) is not None]
+    if counted:
+        return answer("", tuple(counted[:1]))
     measured = [c for c in dropping if _is_measured(c)]
     if not measured:
         return answer("", missing=("How much the candidate drops out was not measured.",))
@@ -30,6 +34,14 @@ def clause(evidence: JudgedEvidence) -> Verdict:
     return answer(
         f"As much is dropped out as in the baseline ({len(measured)} steps).", tuple(found[:1])
     )
+
+
+def _fewer(c: AuditComparison) -> Violation | None:
+    """A difference of what the processes counted; that they agree proves nothing."""
+    ours, theirs = c.dropped_candidate, c.dropped_baseline
+    if ours is None or not theirs or abs(ours - theirs) <= _COUNT_REL_ERR * theirs:
+        return None
+    return violation("L206", f"{ours:,.0f} elements are dropped out in a step, not {theirs:,.0f}.")
 
 
 def _is_measured(c: AuditComparison) -> bool:

@@ -173,6 +173,7 @@ class RankEvidence(Frozen):
     python_version: str
     n_threads: int
     n_dropouts: int = 0
+    dropped_elements: float = 0.0
     root_module: str | None = None
     n_parameters: int = 0
     n_trainable: int = 0

@@ -133,10 +133,16 @@ class Redoing:
             drawn = _Files(redo.evidence_dir, redo.evidence)
             theirs = {c.rank: c.grad_rel_err for c in _compare(drawn, arm, natural)}
             self._context.runs.discard(arm)
+        dropped = [
+            {rank.rank: rank.dropped_elements for rank in side}
+            for side in (files.evidence, redo.evidence)
+        ]
         return tuple(
             c.model_copy(
                 update={
                     "n_dropouts": n_dropouts,
+                    "dropped_candidate": dropped[0].get(c.rank),
+                    "dropped_baseline": dropped[1].get(c.rank),
                     "dropout_noise_candidate": ours.get(c.rank),
                     "dropout_noise_baseline": theirs.get(c.rank),
                 }
