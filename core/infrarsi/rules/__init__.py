@@ -11,6 +11,7 @@ from types import ModuleType
 from infrarsi.contract import Lock, Violation
 from infrarsi.reading import Program
 from infrarsi.rules import environment, loss, scope, timing, workload
+from infrarsi.rules.baseline import is_locked_state
 from infrarsi.rules.change import Change
 
 Rule = Callable[[Change], Iterator[Violation]]
@@ -38,8 +39,11 @@ def check_change(
         was: the baseline, where there is one.
         changed_files: present SHA-256 by path for locked files, "" for one that is gone.
 
-    A rule that fails costs one log line and its own findings only.
+    Where `was` is not what was locked (the job was locked with edits that are not committed yet)
+    nothing is compared with it. A rule that fails costs one log line and its own findings only.
     """
+    if was is not None and not is_locked_state(lock, was):
+        was = None
     return run_rules(RULES, Change(lock, now, was, changed_files))
 
 

@@ -289,3 +289,11 @@ def test_a_line_being_typed_is_no_breach(old: str, new: str):
 def test_a_written_breach_is_marked_while_another_line_is_being_typed():
     after = INDEPENDENT.replace("MICRO = 4", "MICRO = 2").replace("SEQ = 64", "SEQ = (")
     assert [v.code for v in _check(INDEPENDENT, after)] == ["W101"]
+
+
+def test_edits_that_were_locked_before_they_were_committed_are_no_breach():
+    edited = INDEPENDENT.replace("range(10)", "range(5)").replace("lr=1e-3", "lr=2e-3")
+    committed = _program(INDEPENDENT)
+    assert check_change(_lock(edited), _program(edited), committed) == ()
+    later = _program(edited.replace("MICRO = 4", "MICRO = 2"))
+    assert [v.code for v in check_change(_lock(edited), later, committed)] == ["W101"]
