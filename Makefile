@@ -36,8 +36,7 @@ demo: setup ## Make the dense example faster, for real, and commit the result (7
 
 test: setup node_modules/.installed lint types boundaries ## Lint, type-check and run every test (under 10 minutes)
 	npm run --silent check
-	$(BIN)/python -m pytest -q -m "not live" -n 2 --dist loadfile
-	$(BIN)/python -m pytest -q -m live
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: setup ## ruff
 	$(BIN)/ruff format --check core server remote_runner tests benchmarks
