@@ -299,12 +299,14 @@ def _same_numbers(name: str, parts: tuple[str, ...]) -> bool:
 
 
 def _likeness(name: str, parts: tuple[str, ...]) -> float:
-    mine = set(_TOKEN.findall(name.lower())) | set(name.lower().replace("_", ".").split("."))
-    theirs = [
-        set(_TOKEN.findall(p.lower())) | set(p.lower().replace("_", ".").split(".")) for p in parts
-    ]
-    shared = set(itertools.chain(*theirs)) & mine
-    return len(shared) / max(1, len(mine))
+    mine = _words(name)
+    theirs = set(itertools.chain.from_iterable(map(_words, parts)))
+    return len(theirs & mine) / max(1, len(mine))
+
+
+def _words(name: str) -> set[str]:
+    name = name.lower()
+    return {*_TOKEN.findall(name), *name.replace("_", ".").split(".")}
 
 
 def _parent(name: str) -> str:

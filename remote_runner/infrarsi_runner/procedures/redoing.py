@@ -18,6 +18,7 @@ from infrarsi.judge.audit_numbers import compare
 from infrarsi.judge.layout import Layout, infer_layouts
 from infrarsi.wire.probe import RankEvidence
 from infrarsi_runner.context import Context
+from infrarsi_runner.folders import remove_folder
 from infrarsi_runner.procedures.job import Job
 from infrarsi_runner.relayout import LayoutRefused, relayout
 from infrarsi_runner.running import RunResult, RunSpec
@@ -61,7 +62,11 @@ class Redoing:
         """
         best: tuple[AuditComparison, ...] = ()
         for files in self._files(audited):
-            found = self._under(files, audited, known)
+            try:
+                found = self._under(files, audited, known)
+            finally:
+                if files.is_relaid:
+                    remove_folder(Path(files.folder))
             if not best or _worst(found) < _worst(best):
                 best = found
             if _worst(best) <= _REPRODUCED:
@@ -84,6 +89,7 @@ class Redoing:
                     for rank in own.evidence
                 ]
             except (LayoutRefused, OSError, ValueError):
+                remove_folder(into)
                 continue
             tried = True
             yield _Files(str(into), tuple(laid), is_relaid=True)
