@@ -4,6 +4,7 @@ from infrarsi.patches.catalogue import RECIPES, Composed, claims, compose, patch
 from infrarsi.patches.materialise import Materialised, describe, materialise
 from infrarsi.patches.overlay import Overlay, overlay
 from infrarsi.patches.recipe import Claim, Declined, Recipe, Rewritten
+from infrarsi.patches.shrink import Shrunk, shrink
 
 __all__ = [
     "RECIPES",
@@ -14,10 +15,12 @@ __all__ = [
     "Overlay",
     "Recipe",
     "Rewritten",
+    "Shrunk",
     "claims",
     "compose",
     "describe",
     "materialise",
     "overlay",
     "patch_knobs",
+    "shrink",
 ]
