@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from infrarsi.contract.contract import Fact
 from infrarsi.launch import render_launch
+from infrarsi.report.learned import learned, turned_away
 from infrarsi.report.model import ChangedLines, Report, ReportedPromotion, ReportedTrial
 from infrarsi.report.outcomes import describe_outcome, describe_setting
 from infrarsi.report.printable import cell, fenced, one_line
@@ -33,6 +34,8 @@ def as_markdown(report: Report) -> str:
         _promotion(report.promoted) if report.promoted else [],
         _finalists(report.finalists),
         _trials(report.trials),
+        turned_away(report.turned_away),
+        learned(report),
         _failures(report.trials),
         _cost(report.cost),
     )
@@ -186,17 +189,32 @@ def _finalists(finalists: Iterable[Finalist]) -> Iterator[str]:
 def _trials(trials: Iterable[ReportedTrial]) -> Iterator[str]:
     yield "## Trials"
     yield ""
-    yield "| # | change | outcome | search reading | took |"
-    yield "|---|---|---|---|---|"
+    yield "| # | change | outcome | predicted | search reading | took |"
+    yield "|---|---|---|---|---|---|"
     for trial in trials:
         ratio = "" if trial.ratio is None else format_ratio(trial.ratio)
+        if trial.short_runs:
+            short_s = sum(run.wall_s for run in trial.short_runs)
+            took = f"{format_seconds(trial.wall_s)} and {format_seconds(short_s)} before"
+        else:
+            took = format_seconds(trial.wall_s)
         yield (
             f"| {trial.number} | {cell(describe_setting(trial.setting))} "
-            f"| {cell(describe_outcome(trial.outcome))} | {ratio} "
-            f"| {format_seconds(trial.wall_s)} |"
+            f"| {cell(describe_outcome(trial.outcome))} | {_predicted(trial)} | {ratio} "
+            f"| {took} |"
         )
     yield ""
-    yield "Search readings choose finalists; only the confirmation's interval is a claim."
+    yield (
+        "Search readings are set against the baseline's speed at that time. They choose finalists; "
+        "only the confirmation's interval is a claim."
+    )
+
+
+def _predicted(trial: ReportedTrial) -> str:
+    if trial.predicted_step_time_s is None:
+        return ""
+    _, low, high = trial.predicted_step_time_s
+    return f"{format_seconds(low)} to {format_seconds(high)}"
 
 
 def _failures(trials: Iterable[ReportedTrial]) -> Iterator[str]:
@@ -223,6 +241,14 @@ def _cost(cost: Cost) -> Iterator[str]:
         f"- of which {cost.n_failed} failed ({cost.n_oom} out of memory): "
         f"{format_seconds(cost.failed_trials_s)}"
     )
+    if cost.smoke_s:
+        yield f"- smoke runs before trials: {format_seconds(cost.smoke_s)}"
+    if cost.memory_probe_s:
+        yield f"- memory probes before trials: {format_seconds(cost.memory_probe_s)}"
+    if cost.n_turned_away:
+        yield f"- candidates these turned away: {cost.n_turned_away}"
+    if cost.anchor_s:
+        yield f"- the baseline beside the trials: {format_seconds(cost.anchor_s)}"
     yield f"- confirmation: {format_seconds(cost.confirmation_s)}"
 
 

@@ -7,13 +7,17 @@ from infrarsi.contract.contract import TaskContract
 from infrarsi.edits import Edit
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.launch import render_launch
-from infrarsi.trial import Completed, Outcome, Trial
+from infrarsi.report.scoring import Scores, is_within, score
+from infrarsi.trial import Outcome, ShortRun, Trial, TurnedAway
 from infrarsi.wire.results import (
+    AnchorRun,
     Calibration,
     Cost,
     Finalist,
+    Price,
     Promotion,
     PromotionPart,
+    Reliability,
     RunResult,
     Speedup,
 )
@@ -22,8 +26,9 @@ from infrarsi.wire.results import (
 class ReportedTrial(Frozen):
     """One trial. `setting` has only what differs from the user's start.
 
-    `ratio` is baseline over candidate step time as read during the search: it chose finalists
-    and is never a claim. Predictions were made before the trial: value, low, high in s.
+    `ratio` is baseline over candidate step time as read during the search and anchored to the
+    baseline's speed then: it chose finalists and is never a claim. Predictions were made before
+    the trial: value, low, high in s or bytes; `within` is whether the step time came as predicted.
     """
 
     number: int
@@ -33,7 +38,26 @@ class ReportedTrial(Frozen):
     ratio: float | None
     wall_s: float
     predicted_step_time_s: tuple[float, float, float] | None = None
+    predicted_peak_mem_bytes: tuple[float, float, float] | None = None
     predicted_p_fit: float | None = None
+    predicted_p_valid: float | None = None
+    within: bool | None = None
+    anchored_step_time_s: float | None = None
+    reading_log_sd: float | None = None
+    short_runs: tuple[ShortRun, ...] = ()
+
+
+class ReportedTurnedAway(Frozen):
+    """A candidate that failed a short run and cost no trial.
+
+    `setting` and `blamed` have only what differs from the user's start.
+    """
+
+    before_trial: int
+    setting: dict[str, Scalar]
+    outcome: Outcome
+    blamed: dict[str, Scalar]
+    took_s: float
 
 
 class ChangedLines(Frozen):
@@ -82,6 +106,11 @@ class Report(Frozen):
     promoted: ReportedPromotion | None
     cost: Cost
     agent: str = "none"
+    turned_away: tuple[ReportedTurnedAway, ...] = ()
+    anchors: tuple[AnchorRun, ...] = ()
+    prices: tuple[Price, ...] = ()
+    reliability: tuple[Reliability, ...] = ()
+    predictions: Scores = Scores()
 
 
 def build_report(result: RunResult, texts: Mapping[str, str]) -> Report:
@@ -106,22 +135,41 @@ def build_report(result: RunResult, texts: Mapping[str, str]) -> Report:
         promoted=promoted,
         cost=result.cost,
         agent=result.agent,
+        turned_away=tuple(_turned_away(result, away) for away in result.turned_away),
+        anchors=result.anchors,
+        prices=result.prices,
+        reliability=result.reliability,
+        predictions=score(result.trials, result.turned_away),
     )
 
 
 def _trial(result: RunResult, trial: Trial) -> ReportedTrial:
-    ratio = None
-    if isinstance(trial.outcome, Completed):
-        ratio = result.calibration.step_time_s.value / trial.outcome.step_time_s
+    step_s = trial.step_time_s
     return ReportedTrial(
         number=trial.number,
         origin=trial.origin,
         setting=trial.candidate.changed(result.space),
         outcome=trial.outcome,
-        ratio=ratio,
+        ratio=None if step_s is None else result.calibration.step_time_s.value / step_s,
         wall_s=trial.wall_s,
+        within=is_within(trial, step_s),
+        anchored_step_time_s=trial.anchored_step_time_s,
+        reading_log_sd=trial.reading_log_sd,
+        short_runs=trial.short_runs,
         predicted_step_time_s=trial.predicted_step_time_s,
+        predicted_peak_mem_bytes=trial.predicted_peak_mem_bytes,
         predicted_p_fit=trial.predicted_p_fit,
+        predicted_p_valid=trial.predicted_p_valid,
+    )
+
+
+def _turned_away(result: RunResult, away: TurnedAway) -> ReportedTurnedAway:
+    return ReportedTurnedAway(
+        before_trial=away.before_trial,
+        setting=away.candidate.changed(result.space),
+        outcome=away.outcome,
+        blamed=away.blamed,
+        took_s=sum(run.wall_s for run in away.short_runs),
     )
 
 

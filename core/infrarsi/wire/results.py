@@ -8,7 +8,7 @@ from infrarsi.edits import Edit
 from infrarsi.frozen import Frozen, Scalar
 from infrarsi.knobs import Candidate, Space
 from infrarsi.launch import Launch
-from infrarsi.trial import Trial
+from infrarsi.trial import Trial, TurnedAway
 from infrarsi.wire.probe import LineCost, Profile
 
 
@@ -89,6 +89,28 @@ class KnobPrediction(Frozen):
     n_trials: int = 0
 
 
+class Price(Frozen):
+    """What one value adds to a step against the baseline's value, negative where it saves.
+
+    None where nothing was measured of the quantity. `n_trials` had that value and told of it.
+    """
+
+    knob: str
+    value: Scalar
+    step_time_s: Interval | None = None
+    peak_mem_bytes: Interval | None = None
+    n_trials: int = 0
+
+
+class Reliability(Frozen):
+    """How much of the effect a source claims held so far, by kind of claim; `n` were tried."""
+
+    source: str
+    kind: str
+    n: int
+    kept_frac: Interval
+
+
 class PredictionTable(Frozen):
     """Published by the runner, looked up by the server; `version` grows with each fit."""
 
@@ -96,6 +118,19 @@ class PredictionTable(Frozen):
     version: int
     rows: tuple[KnobPrediction, ...]
     lines: tuple[LineCost, ...] = ()
+    prices: tuple[Price, ...] = ()
+
+
+class AnchorRun(Frozen):
+    """A short run of the baseline beside the trials; `step_time_s` is None where it failed.
+
+    `at_s` is when it began, s after the campaign; it stands before trial `before_trial`.
+    """
+
+    before_trial: int
+    at_s: float
+    wall_s: float
+    step_time_s: float | None = None
 
 
 class Speedup(Frozen):
@@ -148,7 +183,12 @@ class Finalist(Frozen):
 
 
 class Cost(Frozen):
-    """Where the time went, s of wall clock."""
+    """Where the time went, s of wall clock.
+
+    `smoke_s` and `memory_probe_s` are the short runs before trials, `anchor_s` those of the
+    baseline between them; none is in `trials_s`. `n_turned_away` failed a short run, and cost no
+    trial: they are not in `n_failed`.
+    """
 
     total_s: float
     doctor_s: float = 0.0
@@ -158,6 +198,10 @@ class Cost(Frozen):
     n_trials: int
     n_oom: int
     n_failed: int
+    smoke_s: float = 0.0
+    memory_probe_s: float = 0.0
+    anchor_s: float = 0.0
+    n_turned_away: int = 0
 
 
 class RunResult(Frozen):
@@ -172,6 +216,10 @@ class RunResult(Frozen):
     promoted: Promotion | None
     cost: Cost
     agent: str = "none"
+    turned_away: tuple[TurnedAway, ...] = ()
+    anchors: tuple[AnchorRun, ...] = ()
+    prices: tuple[Price, ...] = ()
+    reliability: tuple[Reliability, ...] = ()
 
 
 class VerifyResult(Frozen):
