@@ -22,11 +22,15 @@ def outcome_of(result: RunResult, spec: RunSpec) -> Outcome:
     observation = result.observation
     if observation.end == "out_of_memory":
         return _out_of_memory(result, spec)
+    times = step_times_s(result, spec)
     if (step := _first_unstable(result.evidence)) is not None:
-        return Unstable(step=step)
+        return Unstable(
+            step=step,
+            step_time_s=statistics.median(times) if times else None,
+            peak_mem_bytes=_peak_bytes(result) or None,
+        )
     if observation.end == "timeout":
         return TimedOut(limit_s=spec.timeout_s, last_step=_last_step(result))
-    times = step_times_s(result, spec)
     if not times or observation.end not in ("finished", "stopped"):
         return _crashed(result, spec)
     return Completed(

@@ -63,7 +63,10 @@ def test_the_rank_that_ran_out_of_memory_is_named(runs: Runs, tree: Path) -> Non
 
 def test_losses_that_are_not_numbers_are_unstable(runs: Runs, tree: Path) -> None:
     asked = spec(tree, "nan")
-    assert outcome_of(runs.execute(asked), asked) == Unstable(step=3)
+    outcome = outcome_of(runs.execute(asked), asked)
+    assert isinstance(outcome, Unstable)
+    assert outcome.step == 3
+    assert outcome.step_time_s is not None
 
 
 def test_a_job_against_itself_takes_turns_and_is_audited(runs: Runs, tree: Path) -> None:

@@ -21,7 +21,7 @@ from infrarsi_runner.predictions import prediction_table
 from infrarsi_runner.procedures.calibrating import calibrate
 from infrarsi_runner.procedures.control import control_units, n_control_units
 from infrarsi_runner.procedures.job import N_CPUS, Job, open_job, require_completed
-from infrarsi_runner.procedures.searched import baseline_trial, open_search, table_version, tell
+from infrarsi_runner.procedures.searched import Search, table_version
 from infrarsi_runner.running import RunResult, outcome_of
 
 TIMED_STEPS = 12
@@ -55,11 +55,9 @@ def doctor(context: Context) -> DoctorResult:
 
 def _table(context: Context, job: Job, calibration: Calibration) -> PredictionTable:
     """What every value would give by the claims alone, so that hovers have a first answer."""
-    baseline = baseline_trial(job, calibration)
-    with open_search(job, calibration, seed=0) as search:
-        tell(search, baseline)
+    with Search(job, calibration, seed=0) as search:
         return prediction_table(
-            job.space, calibration, [baseline], search, version=table_version(context)
+            job.space, calibration, search.trials, search.child, version=table_version(context)
         )
 
 

@@ -1,15 +1,21 @@
 """Choosing finalists, and pruning each before it is frozen.
 
-A part is dropped where the searcher expects the bundle to be at least as fast without it; what
-noise cannot tell apart from a gain stays grouped. The pruned bundle is confirmed as it is, on
-pairs of its own, whatever was expected of it.
+A part is dropped where the searcher expects the bundle to be faster without it by more than a
+reading's noise, or not to change at all; what the noise cannot resolve stays grouped with the
+rest. The pruned bundle is confirmed as it is, on pairs of its own, whatever was expected of it.
 """
 
+import math
+from collections.abc import Sequence
+
 from infrarsi.frozen import Frozen
-from infrarsi.knobs import Candidate, Setting
-from infrarsi.trial import Completed, Trial
+from infrarsi.knobs import Candidate, Setting, Space
+from infrarsi.trial import Trial
 from infrarsi_runner.predictions import Predicting
 from infrarsi_runner.procedures.job import Job
+
+_NO_CHANGE = 1e-9
+"""A part that changes less does nothing here: it does not act in this setting."""
 
 
 class FrozenBundle(Frozen):
@@ -26,40 +32,51 @@ class Chosen(Frozen):
     finalists: tuple[FrozenBundle, ...]
 
 
-def choose_finalists(job: Job, trials: list[Trial], search: Predicting) -> Chosen:
-    """The fastest measured trials that beat the baseline, pruned, no two alike."""
-    measured = [t for t in trials if isinstance(t.outcome, Completed)]
-    baseline_s = step_s(measured[0])
-    better = sorted((t for t in measured[1:] if step_s(t) < baseline_s), key=step_s)
+def choose_finalists(
+    job: Job, trials: Sequence[Trial], search: Predicting, *, noise_sd: float
+) -> Chosen:
+    """The fastest measured trials that beat the baseline, pruned, no two alike.
+
+    Args:
+        job: its protocol says how many.
+        trials: the baseline first.
+        search: told of all of them.
+        noise_sd: a reading's noise, natural log.
+    """
+    [(baseline_s, _), *measured] = [(t.step_time_s, t) for t in trials if t.step_time_s is not None]
+    better = sorted((pair for pair in measured if pair[0] < baseline_s), key=lambda pair: pair[0])
+    most = job.lock.contract.protocol.max_finalists
     chosen: list[FrozenBundle] = []
-    for trial in better:
-        bundle = _prune(job, trial, search)
+    for _, trial in better:
+        if len(chosen) == most:
+            break
+        bundle = _prune(job.space, trial, search, noise_sd)
         if bundle.candidate.changed(job.space) and all(
             bundle.candidate != other.candidate for other in chosen
         ):
             chosen.append(bundle)
-    return Chosen(finalists=tuple(chosen[: job.lock.contract.protocol.max_finalists]))
+    return Chosen(finalists=tuple(chosen))
 
 
-def step_s(trial: Trial) -> float:
-    """A completed trial's step time, s."""
-    assert isinstance(trial.outcome, Completed)
-    return trial.outcome.step_time_s
-
-
-def _prune(job: Job, trial: Trial, search: Predicting) -> FrozenBundle:
-    """Drop the part whose absence is expected to gain most, until none is."""
-    start = job.space.default_setting()
-    setting: Setting = job.space.complete(trial.candidate.setting)
+def _prune(space: Space, trial: Trial, search: Predicting, noise_sd: float) -> FrozenBundle:
+    """Drop the part whose absence is expected to gain most, until none is worth dropping."""
+    start = space.default_setting()
+    setting: Setting = space.complete(trial.candidate.setting)
     dropped: list[str] = []
     while names := [name for name in setting if setting[name] != start[name]]:
         without = [{**setting, name: start[name]} for name in names]
         now, *then = (p["step_time_s"]["value"] for p in search.predict([setting, *without]))
-        fastest = min(range(len(names)), key=lambda i: then[i])
-        if then[fastest] > now:
+        gains = [math.log(now / time) for time in then]
+        most = max(range(len(names)), key=lambda i: (_is_worth(gains[i], noise_sd), gains[i]))
+        if not _is_worth(gains[most], noise_sd):
             break
-        setting = without[fastest]
-        dropped.append(names[fastest])
+        setting = without[most]
+        dropped.append(names[most])
     return FrozenBundle(
         trial=trial.number, candidate=Candidate(setting=setting), pruned=tuple(dropped)
     )
+
+
+def _is_worth(gain: float, noise_sd: float) -> bool:
+    """Whether a part should go, by the natural log of what going without it gains."""
+    return gain > noise_sd or abs(gain) < _NO_CHANGE

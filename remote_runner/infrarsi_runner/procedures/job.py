@@ -55,6 +55,11 @@ class Job:
         return any("drop" in text.lower() for text in texts)
 
     @property
+    def patch_names(self) -> tuple[str, ...]:
+        """The knobs that switch a patch."""
+        return tuple(knob.name for knob in self.space.knobs if knob.kind == "patch")
+
+    @property
     def launch(self) -> Launch:
         """The baseline's launch."""
         return self.lock.contract.launch
