@@ -1,20 +1,47 @@
 """Bayesian linear regression with a small residual, in closed form.
 
-    y = offset + features · w + r + noise,   w ~ N(prior mean, diag(prior sd²)),
+    y = offset + features · w + pairs + r + noise,   w ~ N(prior mean, diag(prior sd²)),
+    pairs: every two changes together have an effect of their own, N(0, pair sd²),
     r a Gaussian process with covariance tau² exp(-differences / length)
 
-written as one Gaussian process (Rasmussen and Williams 2006, chapter 2). The residual is what
-combinations do beyond their parts. Leaves out how priors are chosen.
+written as one Gaussian process (Rasmussen and Williams 2006, chapter 2). Leaves out how priors
+are chosen.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from infrarsi.models.encoding import Floats
+from infrarsi.models.encoding import Encoding, Floats, Rows
+
+_FREEDOM = 3.0
+
+
+@dataclass(frozen=True)
+class Points:
+    """Settings as a regression sees them: `features` (n, p), `one_hot` and `changed` (n, q).
+
+    `changed` is `one_hot` without the baseline's own values.
+    """
+
+    features: Floats
+    one_hot: Floats
+    changed: Floats
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def take(self, kept: slice) -> "Points":
+        """Some of the points."""
+        return Points(self.features[kept], self.one_hot[kept], self.changed[kept])
+
+
+def points(encoding: Encoding, rows: Rows, *extra: Floats) -> Points:
+    """Points whose features are the encoding's and further columns, each of shape (n, any)."""
+    one_hot = encoding.one_hot(rows)
+    features = np.hstack([encoding.features(rows), *extra])
+    return Points(features, one_hot, one_hot * encoding.is_changed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,19 +53,33 @@ class Prior:
     offset: float
     offset_sd: float
     residual_sd: float
-    residual_length: float = 1.5
+    residual_length: float = 3.0
+    pair_sd: float = 0.0
 
-    def at(self, features: Floats) -> Floats:
+    def at(self, x: Points) -> Floats:
         """Prior mean, shape (n,)."""
-        return self.offset + features @ self.mean
+        return self.offset + x.features @ self.mean
 
-    def covariance(
-        self, a: Floats, a_codes: NDArray[np.int64], b: Floats, b_codes: NDArray[np.int64]
-    ) -> Floats:
+    def covariance(self, a: Points, b: Points) -> Floats:
         """Prior covariance of two sets of points, shape (n_a, n_b)."""
-        differences = (a_codes[:, None, :] != b_codes[None, :, :]).sum(axis=2)
-        residual = self.residual_sd**2 * np.exp(-differences / self.residual_length)
-        return self.offset_sd**2 + (a * self.sd**2) @ b.T + residual
+        made = self.offset_sd**2 + (a.features * self.sd**2) @ b.features.T
+        if self.residual_sd and a.one_hot.shape[1]:
+            n_knobs = a.one_hot[:1].sum()
+            differences = n_knobs - a.one_hot @ b.one_hot.T
+            made = made + self.residual_sd**2 * np.exp(-differences / self.residual_length)
+        elif self.residual_sd:
+            made = made + self.residual_sd**2
+        if self.pair_sd:
+            shared = a.changed @ b.changed.T
+            made = made + self.pair_sd**2 * shared * (shared - 1) / 2
+        return made
+
+    def variance(self, x: Points) -> Floats:
+        """Prior variance of each point, shape (n,)."""
+        n_changed = x.changed.sum(axis=1)
+        pairs = self.pair_sd**2 * n_changed * (n_changed - 1) / 2
+        own = self.offset_sd**2 + self.residual_sd**2 + pairs
+        return own + (x.features**2) @ self.sd**2
 
 
 @dataclass(frozen=True)
@@ -46,47 +87,71 @@ class Posterior:
     """The regression given observations `y` with noise variances, all of shape (n,)."""
 
     prior: Prior
-    features: Floats
-    codes: NDArray[np.int64]
+    x: Points
     y: Floats
     noise_variance: Floats
 
     @cached_property
+    def _factor(self) -> Floats:
+        covariance = self.prior.covariance(self.x, self.x) + np.diag(self.noise_variance)
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
+    @cached_property
     def _inverse(self) -> Floats:
-        covariance = self.prior.covariance(self.features, self.codes, self.features, self.codes)
-        factor = cho_factor(covariance + np.diag(self.noise_variance), lower=True)
-        return np.asarray(cho_solve(factor, np.eye(len(self.y))), dtype=np.float64)
+        half = np.linalg.inv(self._factor)
+        return half.T @ half
 
     @cached_property
     def _surprise(self) -> Floats:
-        return self.y - self.prior.at(self.features)
+        return self.y - self.prior.at(self.x)
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return self._inverse @ self._surprise
 
     @cached_property
     def log_evidence(self) -> float:
         """Log marginal likelihood of `y`."""
-        _, log_det = np.linalg.slogdet(self._inverse)
-        quadratic = self._surprise @ self._inverse @ self._surprise
-        return float(0.5 * (log_det - quadratic - len(self.y) * np.log(2 * np.pi)))
+        log_det = 2 * np.log(np.diag(self._factor)).sum()
+        quadratic = self._surprise @ self._weights
+        return float(-0.5 * (log_det + quadratic + len(self.y) * np.log(2 * np.pi)))
 
-    def predict(self, features: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def predict(self, x: Points) -> tuple[Floats, Floats]:
         """Mean and variance of the noise-free value at each point, shapes (n,)."""
-        cross = self.prior.covariance(features, codes, self.features, self.codes)
-        mean = self.prior.at(features) + cross @ self._inverse @ self._surprise
-        own = self.prior.offset_sd**2 + (features**2) @ self.prior.sd**2
-        own = own + self.prior.residual_sd**2
-        variance = own - ((cross @ self._inverse) * cross).sum(axis=1)
+        cross = self.prior.covariance(x, self.x)
+        mean = self.prior.at(x) + cross @ self._weights
+        variance = self.prior.variance(x) - ((cross @ self._inverse) * cross).sum(axis=1)
         return mean, np.maximum(variance, 1e-12)
+
+    @cached_property
+    def coefficients(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each column's effect, shapes (p,)."""
+        gain = (self.prior.sd**2)[:, None] * self.x.features.T
+        mean = self.prior.mean + gain @ self._weights
+        variance = self.prior.sd**2 - ((gain @ self._inverse) * gain).sum(axis=1)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def effects(self, rows: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of `rows @ w`, shapes (n_rows,)."""
-        gain = (self.prior.sd**2)[:, None] * self.features.T
-        mean = self.prior.mean + gain @ self._inverse @ self._surprise
-        covariance = np.diag(self.prior.sd**2) - gain @ self._inverse @ gain.T
-        variance = ((rows @ covariance) * rows).sum(axis=1)
-        return rows @ mean, np.sqrt(np.maximum(variance, 0.0))
+        gain = (rows * self.prior.sd**2) @ self.x.features.T
+        mean = rows @ self.prior.mean + gain @ self._weights
+        variance = (rows**2) @ self.prior.sd**2 - ((gain @ self._inverse) * gain).sum(axis=1)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def leave_one_out(self) -> tuple[Floats, Floats]:
         """Each point's noise-free mean and variance given all the others, shapes (n,)."""
         own = np.diag(self._inverse)
-        mean = self.y - (self._inverse @ self._surprise) / own
+        mean = self.y - self._weights / own
         return mean, np.maximum(1.0 / own - self.noise_variance, 1e-12)
+
+
+def heavier_tails(posterior: Posterior, start: Prior, columns: Floats) -> Prior:
+    """`start` with its sds as a Student-t prior would have them, given a fit so far.
+
+    One step of expectation-maximisation over each effect's own scale (Lange, Little and Taylor
+    1989), on the columns where `columns` is 1: an effect the data show to be large is let be.
+    """
+    mean, sd = posterior.coefficients
+    squared = ((mean - start.mean) ** 2 + sd**2) / np.maximum(start.sd, 1e-12) ** 2
+    scale = np.sqrt((_FREEDOM + squared) / (_FREEDOM + 1.0))
+    return replace(start, sd=start.sd * np.where(columns > 0, np.maximum(scale, 1.0), 1.0))

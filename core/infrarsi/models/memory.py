@@ -1,4 +1,10 @@
-"""Peak memory: log of what is above the measured base, additive, with out-of-memory as a bound.
+"""Peak memory: log of what is above the measured base, with out of memory as a bound.
+
+    log m = offset + (log m_phys - log m_phys of the start) + corrections · component shares
+            + prices of settings and patches + pairs + residual
+
+A correction says how far one component of the physics (activations, optimizer state, ...) is off;
+prices have heavy tails, so that one surprising switch does not keep causing failures.
 
 An out-of-memory trial says that the peak is above a bound. Its place in the fit is found by
 expectation propagation: truncated-normal moments of its leave-one-out prediction, damped; a
@@ -9,30 +15,38 @@ Leaves out failures to allocate while compiling.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import norm, truncnorm
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Setting
-from infrarsi.models.encoding import Column, Encoding, Floats
-from infrarsi.models.gaussian import Posterior, Prior
+from infrarsi.models.encoding import Column, Encoding, Floats, Rows
+from infrarsi.models.gaussian import Points, Posterior, Prior, heavier_tails, points
+from infrarsi.models.physics import Physics, log_and_shares
 from infrarsi.models.prediction import LEVEL, Effect, Prediction
 
 _KNOB_SD = 0.3
+_EXPLAINED_SD = 0.06
+_PATCH_SD = 0.1
 _DOUBLING_SD = 0.3
 _OFFSET_SD = 0.5
-_RESIDUAL_SD = 0.08
-_NOISE_SD = 0.02
+_PHYSICS = (1.0, 0.1)
+_CORRECTION_SD = 0.35
+_RESIDUAL_SD = 0.05
+_PAIR_SD = 0.02
+_NOISE_SD = 0.015
 _NO_WEIGHT = 1e4
-_N_SWEEPS = 12
+_N_SWEEPS = 10
 _DAMPING = 0.7
 _TINY_GIB = 1e-4
-_SAVED = {"saver": -0.2, "hungry": 0.2, "neutral": 0.0}
+_FEW = 3
+_SAVED = {"saver": -0.12, "hungry": 0.12, "neutral": 0.0}
 
-Key = tuple[Scalar, ...]
+Key = tuple[int, ...]
+Sites = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,68 +60,90 @@ class Peak:
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """Fitted on measured peaks and bounds; `sites` are the bounds' (value, variance) in the fit."""
+    """Fitted on measured peaks and bounds; `sites` are the bounds' (value, variance) in the fit.
 
-    encoding: Encoding
+    `prior` is `start` with the tails the fit gave it.
+    """
+
+    columns: "_Columns"
+    start: Prior
     prior: Prior
     measured: tuple[Peak, ...]
     bounds: Mapping[Key, Peak]
-    base_gib: float
-    sites: tuple[tuple[float, float], ...]
+    sites: Sites
 
-    def predict(self, settings: Sequence[Setting]) -> Prediction:
+    def predict(self, rows: Rows) -> Prediction:
         """Peak memory of the fullest device, GiB, with a 90 % interval."""
+        marginals = self._marginals(rows)
         tail = (1 - LEVEL) / 2
-        value, low, high = (self._quantile(settings, q) for q in (0.5, tail, 1 - tail))
-        seen = np.asarray([self._highest_seen.get(self.encoding.key(s), 0.0) for s in settings])
+        value, low, high = (self._quantile(marginals, q) for q in (0.5, tail, 1 - tail))
+        seen = np.asarray([self._highest_seen.get(_key(row), 0.0) for row in rows])
         return Prediction(value=value, low=low, high=np.maximum(high, seen))
 
-    def p_fit(self, settings: Sequence[Setting], limit_gib: float) -> Floats:
+    def p_fit(self, rows: Rows, limit_gib: float) -> Floats:
         """Probability that the peak stays within `limit_gib`, shape (n,)."""
-        mean, sd, bound = self._marginals(settings)
-        limit = (_log_above(limit_gib, self.base_gib) - mean) / sd
-        below_bound = norm.cdf((bound - mean) / sd)
-        inside = np.maximum(norm.cdf(limit) - below_bound, 0.0)
+        mean, sd, bound = self._marginals(rows)
+        limit = (self.columns.log_above(limit_gib) - mean) / sd
+        below_bound = ndtr((bound - mean) / sd)
+        inside = np.maximum(ndtr(limit) - below_bound, 0.0)
         return np.asarray(inside / np.maximum(1.0 - below_bound, 1e-300), dtype=np.float64)
 
     def effects(self, changes: Sequence[tuple[str, Scalar]]) -> tuple[Effect, ...]:
-        """The additive effect of each change alone on the log of what is above the base."""
-        means, sds = self._posterior.effects(self.encoding.effect_rows(changes))
+        """What each change alone adds to the log of what is above the base, physics included."""
+        encoding = self.columns.encoding
+        rows = encoding.rows([{name: value} for name, value in changes])
+        start = self.columns.points(encoding.rows([{}])).features
+        means, sds = self.posterior.effects(self.columns.points(rows).features - start)
         return tuple(
             Effect(knob=k, value=v, mean=float(m), sd=float(s))
             for (k, v), m, s in zip(changes, means, sds, strict=True)
         )
 
     @cached_property
-    def _posterior(self) -> Posterior:
+    def posterior(self) -> Posterior:
+        """The regression with the bounds' sites as observations."""
         return _posterior(self)
 
-    def _quantile(self, settings: Sequence[Setting], q: float) -> Floats:
-        mean, sd, bound = self._marginals(settings)
-        logs = truncnorm.ppf(q, (bound - mean) / sd, np.inf, loc=mean, scale=sd)
-        return self.base_gib + np.exp(np.maximum(logs, bound))
+    def _quantile(self, marginals: tuple[Floats, Floats, Floats], q: float) -> Floats:
+        """Of the normal truncated below at the bound."""
+        mean, sd, bound = marginals
+        below = ndtr((bound - mean) / sd)
+        far = below > 1 - 1e-12
+        inner = mean + sd * ndtri(np.where(far, 0.5, below + q * (1 - below)))
+        logs = np.where(far, bound, inner)
+        return self.columns.base_gib + np.exp(np.maximum(logs, bound))
 
-    def _marginals(self, settings: Sequence[Setting]) -> tuple[Floats, Floats, Floats]:
+    def _marginals(self, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """Mean, sd and lower bound of the log; the bound's own site left out where there is one."""
-        features, codes = self.encoding.features(settings), self.encoding.codes(settings)
-        mean, variance = self._posterior.predict(features, codes)
-        bound = np.full(len(settings), -np.inf)
-        for i, setting in enumerate(settings):
-            key = self.encoding.key(setting)
+        x = self.columns.points(rows)
+        mean, variance = self.posterior.predict(x)
+        bound = np.full(len(rows), -np.inf)
+        for i, row in enumerate(rows) if self.bounds else ():
+            key = _key(row)
             if key in self.bounds:
-                others = _fit(self, {k: b for k, b in self.bounds.items() if k != key})
-                own_mean, own_variance = others._posterior.predict(
-                    features[i : i + 1], codes[i : i + 1]
-                )
+                others = self._without_bound(key)
+                own_mean, own_variance = others.predict(x.take(slice(i, i + 1)))
                 mean[i], variance[i] = own_mean[0], own_variance[0]
-                bound[i] = _log_above(self.bounds[key].gib, self.base_gib)
+                bound[i] = self.columns.log_above(self.bounds[key].gib)
         return mean, np.sqrt(variance + _NOISE_SD**2), bound
+
+    def _without_bound(self, key: Key) -> Posterior:
+        if key not in self._left_out:
+            kept = {k: b for k, b in self.bounds.items() if k != key}
+            start = replace(self, prior=self.start, bounds=kept, sites=())
+            self._left_out[key] = _with_tails(start).posterior
+        return self._left_out[key]
+
+    @cached_property
+    def _left_out(self) -> dict[Key, Posterior]:
+        return {}
 
     @cached_property
     def _highest_seen(self) -> dict[Key, float]:
+        """The highest peak or bound of each setting, GiB."""
         highest: dict[Key, float] = {}
-        for peak in self.measured:
-            key = self.encoding.key(peak.setting)
+        for peak in (*self.measured, *self.bounds.values()):
+            key = self.columns.encoding.key(peak.setting)
             highest[key] = max(peak.gib, highest.get(key, 0.0))
         return highest
 
@@ -117,43 +153,114 @@ def fit_memory(
     peaks: Sequence[Peak],
     roles: Mapping[tuple[str, Scalar], str] | None = None,
     base_gib: float = 0.0,
+    physics: Physics | None = None,
 ) -> MemoryModel:
-    """Fit on at least one measured peak or bound.
+    """Fit on measured peaks and bounds; without any, the model is its prior (needs `physics`).
 
     Args:
         encoding: the space and its baseline.
         peaks: measured peaks and bounds, GiB; of several bounds of one setting the highest counts.
         roles: "saver" or "hungry" for (knob, value) pairs that claim it.
         base_gib: what the process uses before the job allocates (interpreter and libraries).
+        physics: analytic memory by component, where the job is known.
     """
+    columns = _Columns(encoding, roles or {}, base_gib, physics)
     measured = tuple(p for p in peaks if not p.censored)
     bounds: dict[Key, Peak] = {}
     for peak in (p for p in peaks if p.censored):
         key = encoding.key(peak.setting)
         if key not in bounds or bounds[key].gib < peak.gib:
             bounds[key] = peak
-    prior = _prior(encoding, measured or tuple(bounds.values()), roles or {}, base_gib)
-    empty = MemoryModel(encoding, prior, measured, {}, base_gib, ())
-    return _fit(empty, bounds)
+    prior = columns.prior(measured or tuple(bounds.values()))
+    return _with_tails(MemoryModel(columns, prior, prior, measured, bounds, ()))
 
 
-def _fit(model: MemoryModel, bounds: Mapping[Key, Peak]) -> MemoryModel:
-    """The model with these bounds: sweeps of damped expectation propagation over their sites."""
-    sites = [(_log_above(b.gib, model.base_gib), _NO_WEIGHT) for b in bounds.values()]
-    fitted = MemoryModel(
-        model.encoding, model.prior, model.measured, bounds, model.base_gib, tuple(sites)
-    )
-    limits = np.asarray([_log_above(b.gib, model.base_gib) for b in bounds.values()])
+@dataclass(frozen=True)
+class _Columns:
+    """The encoding's columns, then the physics as a whole and the shares of its components."""
+
+    encoding: Encoding
+    roles: Mapping[tuple[str, Scalar], str]
+    base_gib: float
+    physics: Physics | None
+
+    def points(self, rows: Rows) -> Points:
+        if self.physics is None:
+            return points(self.encoding, rows)
+        log_total, shares = log_and_shares(self.physics.memory_gib(rows))
+        start_total, start_shares = self._start
+        return points(
+            self.encoding, rows, (log_total - start_total)[:, None], shares - start_shares
+        )
+
+    def prior(self, anchors: Sequence[Peak]) -> Prior:
+        """Around the start's own readings, else the anchors' mean, else the physics."""
+        own = [p for p in anchors if not self.encoding.changes(p.setting)] or anchors
+        means = [self._expected(c) for c in self.encoding.columns]
+        sds = [self._sd(c) for c in self.encoding.columns]
+        if self.physics is not None:
+            means += [_PHYSICS[0]] + [0.0] * self._start[1].shape[1]
+            sds += [_PHYSICS[1]] + [_CORRECTION_SD] * self._start[1].shape[1]
+        known = [self.log_above(p.gib) for p in own]
+        guess = float(self._start[0][0]) if self.physics is not None else 0.0
+        return Prior(
+            mean=np.asarray(means, dtype=np.float64),
+            sd=np.asarray(sds, dtype=np.float64),
+            offset=float(np.mean(known)) if known else guess,
+            offset_sd=_OFFSET_SD,
+            residual_sd=_RESIDUAL_SD,
+            pair_sd=_PAIR_SD,
+        )
+
+    def log_above(self, gib: float) -> float:
+        return float(np.log(max(gib - self.base_gib, _TINY_GIB)))
+
+    @cached_property
+    def may_surprise(self) -> Floats:
+        """One on the encoding's own columns."""
+        n_other = 0 if self.physics is None else 1 + self._start[1].shape[1]
+        return np.asarray([1.0] * len(self.encoding.columns) + [0.0] * n_other)
+
+    @cached_property
+    def _start(self) -> tuple[Floats, Floats]:
+        assert self.physics is not None
+        return log_and_shares(self.physics.memory_gib(self.encoding.rows([{}])))
+
+    def _expected(self, column: Column) -> float:
+        if column.value is None:
+            return 0.0
+        return _SAVED[self.roles.get((column.knob.name, column.value), "neutral")]
+
+    def _sd(self, column: Column) -> float:
+        if column.knob.is_patch:
+            return _PATCH_SD if self.physics is not None else _KNOB_SD
+        if self.physics is not None:
+            return _EXPLAINED_SD
+        return _DOUBLING_SD if column.value is None else _KNOB_SD
+
+
+def _with_tails(start: MemoryModel) -> MemoryModel:
+    """Fitted, with the prior's tails as heavy as the data ask, where there are enough of them."""
+    fitted = _fit(start)
+    if len(start.measured) + len(start.bounds) < _FEW:
+        return fitted
+    tailed = heavier_tails(fitted.posterior, start.prior, start.columns.may_surprise)
+    return _fit(replace(start, prior=tailed, sites=fitted.sites))
+
+
+def _fit(model: MemoryModel) -> MemoryModel:
+    """The model with its bounds: sweeps of damped expectation propagation over their sites."""
+    limits = np.asarray([model.columns.log_above(b.gib) for b in model.bounds.values()])
+    sites = model.sites or tuple((float(limit), _NO_WEIGHT) for limit in limits)
+    fitted = replace(model, sites=sites)
     for _ in range(_N_SWEEPS if sites else 0):
-        mean, variance = _posterior(fitted).leave_one_out()
+        mean, variance = fitted.posterior.leave_one_out()
         n = len(model.measured)
-        sites = [
+        sites = tuple(
             _site(float(m), float(v), float(limit), old)
             for m, v, limit, old in zip(mean[n:], variance[n:], limits, fitted.sites, strict=True)
-        ]
-        fitted = MemoryModel(
-            model.encoding, model.prior, model.measured, bounds, model.base_gib, tuple(sites)
         )
+        fitted = replace(model, sites=sites)
     return fitted
 
 
@@ -166,7 +273,7 @@ def _site(
     """
     total = variance + _NOISE_SD**2
     a = (limit - mean) / np.sqrt(total)
-    ratio = float(np.exp(norm.logpdf(a) - norm.logsf(a)))
+    ratio = float(np.exp(-0.5 * a * a - 0.5 * np.log(2 * np.pi) - log_ndtr(-a)))
     moved = mean + variance / np.sqrt(total) * ratio
     shrunk = max(variance - variance**2 / total * ratio * (ratio - a), 1e-9)
     precision = max(1 / shrunk - 1 / variance, 1 / _NO_WEIGHT)
@@ -179,41 +286,16 @@ def _site(
 
 def _posterior(model: MemoryModel) -> Posterior:
     settings = [p.setting for p in (*model.measured, *model.bounds.values())]
-    logs = [_log_above(p.gib, model.base_gib) for p in model.measured]
+    logs = [model.columns.log_above(p.gib) for p in model.measured]
     values = np.asarray([*logs, *(value for value, _ in model.sites)], dtype=np.float64)
     noise = [_NOISE_SD**2] * len(logs) + [variance for _, variance in model.sites]
     return Posterior(
         model.prior,
-        model.encoding.features(settings),
-        model.encoding.codes(settings),
+        model.columns.points(model.columns.encoding.rows(settings)),
         values,
         np.asarray(noise, dtype=np.float64),
     )
 
 
-def _prior(
-    encoding: Encoding,
-    anchors: Sequence[Peak],
-    roles: Mapping[tuple[str, Scalar], str],
-    base_gib: float,
-) -> Prior:
-    own = [p for p in anchors if not encoding.changes(p.setting)] or anchors
-    means = [_expected(roles, column) for column in encoding.columns]
-    sds = [_DOUBLING_SD if column.value is None else _KNOB_SD for column in encoding.columns]
-    return Prior(
-        mean=np.asarray(means, dtype=np.float64),
-        sd=np.asarray(sds, dtype=np.float64),
-        offset=float(np.mean([_log_above(p.gib, base_gib) for p in own])),
-        offset_sd=_OFFSET_SD,
-        residual_sd=_RESIDUAL_SD,
-    )
-
-
-def _expected(roles: Mapping[tuple[str, Scalar], str], column: Column) -> float:
-    if column.value is None:
-        return 0.0
-    return _SAVED[roles.get((column.knob.name, column.value), "neutral")]
-
-
-def _log_above(gib: float, base_gib: float) -> float:
-    return float(np.log(max(gib - base_gib, _TINY_GIB)))
+def _key(row: Rows) -> Key:
+    return tuple(int(i) for i in row)

@@ -1,9 +1,11 @@
 """Claims as the search is given them: plain dictionaries that name a knob and a value.
 
-    {"knob", "value" (True), "log_speedup" (0.0), "sd" (0.3), "memory_role", "source"}
+    {"knob", "value" (True), "log_speedup" (0.0), "sd" (0.3), "memory_role", "source", "kind"}
 
 `log_speedup` is the natural log of before/after. A source loses belief with each rejection of a
-trial that carried one of its claims, unless an accepted trial ("ok") carried that claim too.
+trial that carried one of its claims, unless an accepted trial ("ok") carried that claim too. How
+far sources and kinds (the knob's own where none is given) keep their word is learned, see
+`models.step_time`.
 
 A source of an S-violation is out: after a rejection whose code is of the S family, every patch
 the trial carried is out, unless an accepted trial carried it too. All of a rejected bundle's
@@ -34,6 +36,7 @@ class SearchClaim:
     sd: float
     memory_role: str
     source: str
+    kind: str
 
 
 def read_claims(claims: Iterable[Mapping[str, Any]], space: SearchSpace) -> tuple[SearchClaim, ...]:
@@ -42,9 +45,9 @@ def read_claims(claims: Iterable[Mapping[str, Any]], space: SearchSpace) -> tupl
     Raises:
         UsageError: a claim without a knob, or with a value the knob does not have.
     """
-    names = {k.name for k in space.knobs}
-    read = [_read(claim) for claim in claims]
-    known = [claim for claim in read if claim.knob in names]
+    kinds = {k.name: "patch" if k.is_patch else "setting" for k in space.knobs}
+    read = [_read(claim, kinds) for claim in claims]
+    known = [claim for claim in read if claim.knob in kinds]
     for claim in known:
         space.complete({claim.knob: claim.value})
     return tuple(known)
@@ -56,7 +59,11 @@ def time_claims(
     """Claims on speed, each with the belief its source has left."""
     return {
         (c.knob, c.value): TimeClaim(
-            log_speedup=c.log_speedup, sd=c.sd, belief=1 / (1 + _n_rejected(c.source, claims, told))
+            log_speedup=c.log_speedup,
+            sd=c.sd,
+            source=c.source,
+            kind=c.kind,
+            belief=1 / (1 + _n_rejected(c.source, claims, told)),
         )
         for c in claims
     }
@@ -93,7 +100,7 @@ def _n_rejected(source: str, claims: Sequence[SearchClaim], told: Sequence[Told]
     return sum(any(setting.get(knob) == value for knob, value in own) for setting in rejected)
 
 
-def _read(claim: Mapping[str, Any]) -> SearchClaim:
+def _read(claim: Mapping[str, Any], kinds: Mapping[str, str]) -> SearchClaim:
     knob = claim.get("knob")
     if not isinstance(knob, str):
         raise UsageError("A claim names no knob.", 'Give {"knob": name, "value": value, ...}.')
@@ -107,6 +114,7 @@ def _read(claim: Mapping[str, Any]) -> SearchClaim:
         sd=max(0.01, _number(claim, "sd", _SD)),
         memory_role=role,
         source=str(claim.get("source") or knob),
+        kind=str(claim.get("kind") or kinds.get(knob, "setting")),
     )
 
 

@@ -6,7 +6,8 @@ One request a line, one answer a line: `{"ok": true, "result": ...}` or
     start    space, job, claims, seed, conflicts   (a setting that has all of a conflict's values
                                                     is not allowed)
     ask      null where every allowed setting was tried
-    tell (setting, outcome) | best | predict (settings) | prices
+    tell (setting, outcome) | best | predict (settings) | prices | reliability
+    suspects (setting)
 
 Leaves out reading and writing: lines come in and go out through arguments.
 """
@@ -80,6 +81,10 @@ def _carry_out(searcher: Searcher, request: Request) -> object:
             return searcher.predict(_field(request, "settings", list))
         case "prices":
             return searcher.prices()
+        case "reliability":
+            return searcher.reliability()
+        case "suspects":
+            return searcher.suspects(_field(request, "setting", Mapping))
         case unknown:
             raise UsageError(f"There is no operation {unknown!r}.", _SEE)
 

@@ -1,6 +1,7 @@
 """What was told, sorted into what each model may learn from it.
 
-completed: speed, memory, validity. oom: a bound on memory. nan: speed (its time is real) and a
+ok: speed, memory, validity; without a step time ("it ran", a smoke run or a probe) all but speed.
+oom: a bound on memory. nan: speed (its time is real) and a
 break. Everything else that failed: a break. rejected: a break that teaches neither speed nor
 memory nor its claim, and counts against the sources of the claims it carried; where its code is
 of the S family, see `search.claims.values_out`.
@@ -26,6 +27,7 @@ class Told:
     peak_mem_gib: float | None = None
     mem_at_least_gib: float | None = None
     code: str | None = None
+    cost_s: float | None = None
 
     @property
     def breaks_scope(self) -> bool:
@@ -36,6 +38,11 @@ class Told:
     def teaches_speed(self) -> bool:
         """Whether its step time is one of this setting as it would be used."""
         return self.status in ("ok", "nan") and self.step_time_s is not None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it ran to its end and was timed."""
+        return self.status == "ok" and self.step_time_s is not None
 
     @property
     def is_broken(self) -> bool:
@@ -66,9 +73,8 @@ def read_outcome(setting: Setting, outcome: Mapping[str, Any]) -> Told:
         peak_mem_gib=_positive(outcome, "peak_mem_gib"),
         mem_at_least_gib=_positive(outcome, "mem_at_least_gib"),
         code=code,
+        cost_s=_positive(outcome, "cost_s"),
     )
-    if status == "ok" and told.step_time_s is None:
-        raise UsageError("A trial that is ok has no step_time_s.", "Tell the measured step time.")
     return told
 
 

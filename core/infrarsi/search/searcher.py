@@ -5,7 +5,7 @@ anything, confirmation (the search's own best reading is never a claimed gain), 
 from the bank.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +14,23 @@ from numpy.random import Generator
 
 from infrarsi.errors import UsageError
 from infrarsi.knobs import Setting
-from infrarsi.models.prediction import Prediction
-from infrarsi.search.acquisition import score
-from infrarsi.search.beliefs import Beliefs, fit_beliefs
+from infrarsi.models.encoding import Floats, Rows
+from infrarsi.models.prediction import Prediction, Z
+from infrarsi.models.step_time import NOISE_SD
+from infrarsi.search.acquisition import log_chances, score
+from infrarsi.search.beliefs import Beliefs, Facts, fit_beliefs
 from infrarsi.search.claims import read_claims, values_out
+from infrarsi.search.dominated import not_dominated
+from infrarsi.search.layouts import Layouts
 from infrarsi.search.outcomes import Told, read_outcome
-from infrarsi.search.pool import gather
+from infrarsi.search.physics import job_physics
+from infrarsi.search.pool import SMALL, climb, gather
 from infrarsi.search.prices import price_all
-from infrarsi.search.seeds import draw_from, next_seed
+from infrarsi.search.seeds import diversity, draw_from, n_seeds
 from infrarsi.search.space import Valid, read_space
+
+PARTS = ("censoring", "pairing", "priors", "revision", "seeds", "physics")
+"""What a search can be run without, to see what it is worth."""
 
 _N_BEST = 5
 _MOST_SAMPLES = 50
@@ -36,14 +44,16 @@ class Searcher:
 
     Args:
         space: `{"knobs": {name: {"type": "ordinal|integer|categorical|bool", "choices": [...],
-            "kind": "setting|parallelism|patch"}}}`, optionally with "default".
+            "kind": "setting|parallelism|patch"}}}`, optionally with "default" and "acts_when".
         valid: says why a setting is not allowed, or None where it is.
         sample: a random allowed setting, where constraints are too tight to guess.
-        job: what is known of the job; used here: `capacity_gib`, `base_mem_gib` (what a process
-            uses before the job allocates).
+        job: what is known of the job: the columns of `infrarsi.estimate` or their short names
+            (model shape, hardware); `capacity_gib`, `base_mem_gib` (what a process uses before
+            the job allocates), `noise_frac` (standard deviation of one reading).
         claims: dictionaries that name a `knob` and a `value`, see `search.claims`.
         bank: accepted and not used yet.
         seed: of all random choices.
+        without: parts left out, of `PARTS`; for measuring what they are worth.
     """
 
     def __init__(
@@ -55,18 +65,21 @@ class Searcher:
         claims: Iterable[Mapping[str, Any]] = (),
         bank: object | None = None,
         seed: int = 0,
+        without: Collection[str] = (),
     ) -> None:
         """Check the space and the claims; raises UsageError where they cannot be used."""
+        self._without = _known_parts(without)
         self._space = read_space(space, valid)
-        self._claims = read_claims(claims, self._space)
+        self._claims = read_claims(() if "priors" in self._without else claims, self._space)
         self._sample = sample
-        self._capacity_gib: float | None = (job or {}).get("capacity_gib")
-        self._base_gib: float = (job or {}).get("base_mem_gib") or 0.0
+        self._job = dict(job or {})
         self._bank = bank
         self._seed = seed
         self._told: list[Told] = []
-        self._pending: list[Setting] = []
+        self._pending: list[Rows] = []
         self._beliefs: Beliefs | None = None
+        self._facts: Facts | None = None
+        self._layouts: Layouts | None = None
 
     def ask(self) -> Setting:
         """The next setting to try, complete; never one asked for or told before.
@@ -74,17 +87,16 @@ class Searcher:
         The first is the baseline unless it was told. Raises UsageError where every allowed
         setting was tried.
         """
-        setting = self._choose(self._stream())
-        self._pending.append(setting)
-        return dict(setting)
+        row = self._choose(self._stream())
+        self._pending.append(row)
+        return self._space.setting(row)
 
     def exhausted(self) -> bool:
         """Whether `ask` would raise, because every allowed setting was told or is pending.
 
         In a space too large to list: whether no other was found. Changes nothing.
         """
-        used, rng = self._used(), self._stream()
-        return bool(used) and self._next_seed(used, rng) is None and not self._pool(used, rng)
+        return bool(len(self._used())) and not len(self._pool(self._stream()))
 
     def tell(self, setting: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
         """Learn from a trial; the baseline is told like any other, and may be told first.
@@ -92,15 +104,17 @@ class Searcher:
         Args:
             setting: knob to value; knobs left out have the baseline's.
             outcome: `{"status": "ok|oom|compile_error|nan|timeout|crashed|rejected",
-                "step_time_s", "peak_mem_gib", "mem_at_least_gib", "code"}` where known; a
+                "step_time_s", "peak_mem_gib", "mem_at_least_gib", "cost_s", "code"}` where known;
+                "ok" without a step time says that it ran (a smoke run, a memory probe). A
                 rejection's code such as "S405" can take patches out, see `search.claims`.
         """
         if not self._told and not self._pending and not self._has_start():
-            self._space = self._space.with_baseline(setting)
+            self._start_from(setting)
         complete = self._space.complete(setting)
         told = read_outcome(complete, outcome)
-        key = self._space.key(complete)
-        self._pending = [p for p in self._pending if self._space.key(p) != key]
+        row = self._row(complete)
+        if told.teaches_speed or told.status != "ok":
+            self._pending = [p for p in self._pending if (p != row).any()]
         self._told.append(told)
         self._space = self._space.without(values_out(self._space, self._told))
         self._beliefs = None
@@ -108,21 +122,22 @@ class Searcher:
     def best(self) -> Setting | None:
         """The completed setting with the lowest expected step time, or None before one."""
         ranked = self._ranked()
-        return dict(ranked[0]) if ranked else None
+        return self._space.setting(ranked[0]) if len(ranked) else None
 
     def predict(self, settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """What each setting would give.
 
-        `step_time_s` and `peak_mem_gib` are `{"value", "low", "high"}` (90 %), None where no
-        trial has told anything of the quantity; `p_fit` and `p_valid` are probabilities.
+        `step_time_s` and `peak_mem_gib` are `{"value", "low", "high"}` (90 %), None where neither
+        a trial nor the job's facts tell anything of the quantity; `p_fit` and `p_valid` are
+        probabilities.
         """
-        complete = [self._space.complete(s) for s in settings]
-        if not complete:
+        rows = self._space.encoding.rows([self._space.complete(s) for s in settings])
+        if not len(rows):
             return []
         beliefs = self._current()
-        times = beliefs.step_time.predict(complete) if beliefs.step_time else None
-        peaks = beliefs.memory.predict(complete) if beliefs.memory else None
-        p_fit, p_valid = beliefs.p_fit(complete), beliefs.validity.p_valid(complete)
+        times = beliefs.step_time.predict(rows) if beliefs.step_time else None
+        peaks = beliefs.memory.predict(rows) if beliefs.memory else None
+        p_fit, p_valid = beliefs.p_fit(rows), beliefs.validity.p_valid(rows)
         return [
             {
                 "step_time_s": _interval(times, i),
@@ -130,73 +145,143 @@ class Searcher:
                 "p_fit": float(p_fit[i]),
                 "p_valid": float(p_valid[i]),
             }
-            for i in range(len(complete))
+            for i in range(len(rows))
         ]
 
     def prices(self) -> list[dict[str, Any]]:
         """What each value costs or saves against the baseline's: see `search.prices`."""
         return price_all(self._space, self._told, self._current())
 
-    def _choose(self, rng: Generator) -> Setting:
+    def reliability(self) -> list[dict[str, Any]]:
+        """How much of what each source claims has held so far.
+
+        `{"source", "kind", "n", "kept_frac": {"value", "low", "high"}}`: 1 is all of it, 0
+        nothing, below 0 the reverse; `n` counts the trials that carried one of its claims.
+        """
+        model = self._current().step_time
+        return [
+            {
+                "source": trust.source,
+                "kind": trust.kind,
+                "n": trust.n,
+                "kept_frac": {
+                    "value": trust.mean,
+                    "low": trust.mean - Z * trust.sd,
+                    "high": trust.mean + Z * trust.sd,
+                },
+            }
+            for trust in (model.trust() if model else ())
+        ]
+
+    def suspects(self, setting: Mapping[str, Any]) -> list[list[list[Any]]]:
+        """Changes and pairs of changes that never stood in a good trial, most suspicious first.
+
+        Each is a list of one or two `[knob, value]`.
+        """
+        found = self._current().validity.suspects(self._space.complete(setting))
+        return [[[name, value] for name, value in cause] for cause in found]
+
+    def _choose(self, rng: Generator) -> Rows:
         used = self._used()
-        if not used:
+        if not len(used):
             return self._first(rng)
-        seed = self._next_seed(used, rng)
-        if seed is not None:
-            return seed
-        pool = self._pool(used, rng)
-        if not pool:
+        pool = self._pool(rng)
+        if not len(pool):
             raise UsageError("Every allowed setting was tried.", "Stop the search here.")
         beliefs = self._imagined()
+        promise = self._promise(used, beliefs)
+        if self._space.n_settings > SMALL:
+            pool = self._unused(climb(self._space, pool, self._table(rng), promise))
+        return pool[int(np.argmax(promise(pool)))]
+
+    def _promise(self, used: Rows, beliefs: Beliefs) -> Callable[[Rows], Floats]:
+        """The score of rows; while the start is made, with a bonus for being unlike those used."""
+        best = self._best_log_time(beliefs)
+        is_start = "seeds" not in self._without and len(used) <= n_seeds(self._space)
+
+        def promise(rows: Rows) -> Floats:
+            made = score(rows, beliefs, best) if best is not None else log_chances(rows, beliefs)
+            return made + diversity(rows, used) if is_start else made
+
+        return promise
+
+    def _best_log_time(self, beliefs: Beliefs) -> float | None:
         if beliefs.step_time is None:
-            return pool[int(np.argmax(_log_chances(beliefs, pool)))]
-        best_log_time = float(np.min(beliefs.step_time.log_time(self._starts())[0]))
-        return pool[int(np.argmax(score(pool, beliefs.step_time, beliefs, best_log_time)))]
+            return None
+        return float(np.min(beliefs.step_time.log_time(self._starts())[0]))
 
     def _stream(self) -> Generator:
         """Randomness of the next ask: a replay that only tells gives the same as asking did."""
         return np.random.default_rng([self._seed, len(self._told) + len(self._pending)])
 
-    def _used(self) -> list[Setting]:
-        return [*(t.setting for t in self._told), *self._pending]
+    def _used(self) -> Rows:
+        """Rows that are not asked for again, shape (n, n_knobs).
 
-    def _next_seed(self, used: Sequence[Setting], rng: Generator) -> Setting | None:
-        return next_seed(self._space, self._claims, used, lambda: self._draw(rng))
+        What only ran without being timed is not among them.
+        """
+        tried = [t.setting for t in self._told if t.status != "ok" or t.teaches_speed]
+        rows = self._space.encoding.rows(tried)
+        return np.concatenate([rows, *(p[None, :] for p in self._pending)])
 
-    def _pool(self, used: Sequence[Setting], rng: Generator) -> list[Setting]:
-        return gather(self._space, self._starts(), used, lambda: self._draw(rng))
+    def _pool(self, rng: Generator) -> Rows:
+        rows = gather(
+            self._space,
+            self._starts(),
+            self._table(rng),
+            lambda: self._draw(rng),
+            self._current(),
+            self._without,
+        )
+        return self._unused(rows)
 
-    def _starts(self) -> list[Setting]:
-        return self._ranked()[:_N_BEST] or [self._space.baseline]
+    def _unused(self, rows: Rows) -> Rows:
+        used = {row.tobytes() for row in self._used()}
+        fresh = rows[[row.tobytes() not in used for row in rows]] if len(rows) else rows
+        return not_dominated(self._space, fresh, self._told, self._claims)
+
+    def _table(self, rng: Generator) -> Layouts:
+        if self._layouts is None:
+            self._layouts = Layouts(self._space, lambda: self._draw(rng))
+        return self._layouts
+
+    def _starts(self) -> Rows:
+        ranked = self._ranked()[:_N_BEST]
+        return ranked if len(ranked) else self._space.start[None, :]
 
     def _has_start(self) -> bool:
         return self._space.has_default and self._space.allows(self._space.baseline)
 
-    def _first(self, rng: Generator) -> Setting:
+    def _start_from(self, setting: Mapping[str, Any]) -> None:
+        self._space = self._space.with_baseline(setting)
+        self._beliefs = self._facts = self._layouts = None
+
+    def _first(self, rng: Generator) -> Rows:
         """The user's own start; where that is not allowed, a setting that is becomes the start."""
         if not self._space.allows(self._space.baseline):
-            self._space = self._space.with_baseline(self._draw(rng))
-            self._beliefs = None
-        return self._space.baseline
+            self._start_from(self._space.setting(self._draw(rng)))
+        return self._space.start
 
-    def _draw(self, rng: Generator) -> Setting:
+    def _draw(self, rng: Generator) -> Rows:
         if self._sample is None:
             return draw_from(self._space, rng)
         for _ in range(_MOST_SAMPLES):
-            setting = self._space.complete(self._sample(rng))
-            if not self._space.has_value_out(setting):
-                return setting
-        return self._space.baseline
+            rows = self._space.allowed(self._row(self._space.complete(self._sample(rng)))[None, :])
+            if len(rows):
+                return rows[0]
+        return self._space.start
 
-    def _ranked(self) -> list[Setting]:
-        """Distinct completed settings, the fastest expected first."""
-        completed = {self._space.key(t.setting): t.setting for t in self._told if t.status == "ok"}
-        settings = list(completed.values())
+    def _row(self, setting: Setting) -> Rows:
+        return self._space.encoding.rows([setting])[0]
+
+    def _ranked(self) -> Rows:
+        """Distinct completed rows, the fastest expected first."""
+        measured = self._space.encoding.rows([t.setting for t in self._told if t.is_measured])
         model = self._current().step_time
-        if model is None or not settings:
-            return []
-        order = np.argsort(model.log_time(settings)[0], kind="stable")
-        return [settings[int(i)] for i in order]
+        if model is None or not len(measured):
+            return measured[:0]
+        _, first = np.unique(measured, axis=0, return_index=True)
+        rows = measured[np.sort(first)]
+        return rows[np.argsort(model.log_time(rows)[0], kind="stable")]
 
     def _current(self) -> Beliefs:
         if self._beliefs is None:
@@ -208,21 +293,36 @@ class Searcher:
         model = self._current().step_time
         if model is None or not self._pending:
             return self._current()
-        expected = np.exp(model.log_time(self._pending)[0])
+        expected = np.exp(model.log_time(np.stack(self._pending))[0])
         imagined = [
-            Told(setting=s, status="nan", step_time_s=float(t))
-            for s, t in zip(self._pending, expected, strict=True)
+            Told(setting=self._space.setting(row), status="nan", step_time_s=float(t))
+            for row, t in zip(self._pending, expected, strict=True)
         ]
         step_time = self._fit([*self._told, *imagined]).step_time
         return replace(self._current(), step_time=step_time)
 
     def _fit(self, told: Sequence[Told]) -> Beliefs:
-        return fit_beliefs(self._space, told, self._claims, self._capacity_gib, self._base_gib)
+        if self._facts is None:
+            self._facts = self._read_facts()
+        return fit_beliefs(self._space.encoding, told, self._facts)
+
+    def _read_facts(self) -> Facts:
+        job = None if "physics" in self._without else self._job
+        return Facts(
+            claims=self._claims,
+            physics=job_physics(self._space.encoding, job),
+            capacity_gib=self._job.get("capacity_gib"),
+            base_gib=self._job.get("base_mem_gib") or 0.0,
+            noise_frac=self._job.get("noise_frac") or NOISE_SD,
+            without=self._without,
+        )
 
 
-def _log_chances(beliefs: Beliefs, pool: Sequence[Setting]) -> np.ndarray[Any, Any]:
-    fits = np.log(np.maximum(beliefs.p_fit(pool), 1e-12))
-    return fits + np.log(np.maximum(beliefs.validity.p_valid(pool), 1e-12))
+def _known_parts(without: Collection[str]) -> frozenset[str]:
+    unknown = [part for part in without if part not in PARTS]
+    if unknown:
+        raise UsageError(f"There is no part {unknown[0]!r}.", f"Parts are {', '.join(PARTS)}.")
+    return frozenset(without)
 
 
 def _interval(prediction: Prediction | None, i: int) -> dict[str, float] | None:

@@ -1,20 +1,24 @@
 """The plain description of a space, checked and completed.
 
-`{"knobs": {name: {"type", "choices", "kind", "default"}}}`; where no default is given it is
-False for a patch or a bool and the first choice otherwise, until a first trial is told: the
-baseline. Without knobs the baseline `{}` is the only setting.
+`{"knobs": {name: {"type", "choices", "kind", "default", "acts_when"}}}`; where no default is
+given it is False for a patch or a bool and the first choice otherwise, until a first trial is
+told: the baseline. `acts_when` is `{other knob: [values]}`: elsewhere the knob does nothing.
+Without knobs the baseline `{}` is the only setting.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from infrarsi.errors import UsageError
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Setting
-from infrarsi.models.encoding import EncodedKnob, Encoding
+from infrarsi.models.encoding import EncodedKnob, Encoding, Floats, Rows
+from infrarsi.search.activity import with_activity
 
 _TYPES = ("ordinal", "integer", "categorical", "bool")
 _KINDS = ("setting", "parallelism", "patch")
@@ -24,13 +28,16 @@ Valid = Callable[[Setting], str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSpace:
-    """Knobs with their baseline, and which settings are allowed at all."""
+    """Knobs with their baseline, and which settings are allowed at all.
+
+    Inside the search a setting is a row of indices, see `models.encoding`; rows are canonical.
+    """
 
     encoding: Encoding
     valid: Valid | None = None
     has_default: bool = False
     out: frozenset[tuple[str, Scalar]] = frozenset()
-    _checked: dict[tuple[Scalar, ...], bool] = field(default_factory=dict)
+    _checked: dict[bytes, bool] = field(default_factory=dict)
 
     @property
     def knobs(self) -> tuple[EncodedKnob, ...]:
@@ -42,14 +49,19 @@ class SearchSpace:
         """The user's own start."""
         return dict(self.encoding.baseline)
 
+    @cached_property
+    def start(self) -> Rows:
+        """The baseline's row, shape (n_knobs,)."""
+        return self.encoding.rows([{}])[0]
+
     @property
     def n_settings(self) -> int:
         """Size of the whole product, allowed or not."""
         return math.prod(len(k.choices) for k in self.knobs)
 
-    def key(self, setting: Setting) -> tuple[Scalar, ...]:
-        """Equal for equal settings."""
-        return self.encoding.key(setting)
+    def setting(self, row: Rows) -> Setting:
+        """The row as a setting; the user's own start with the values the user gave."""
+        return self.baseline if (row == self.start).all() else self.encoding.setting(row)
 
     def complete(self, setting: Mapping[str, Any]) -> Setting:
         """The setting with the baseline's values filled in.
@@ -66,44 +78,58 @@ class SearchSpace:
         return {**self.baseline, **setting}
 
     def allows(self, setting: Setting) -> bool:
-        """Whether no value is out and `valid`, asked once a setting, has no objection."""
-        if self.has_value_out(setting):
-            return False
-        if self.valid is None:
-            return True
-        key = self.key(setting)
-        if key not in self._checked:
-            self._checked[key] = self.valid(dict(setting)) is None
-        return self._checked[key]
+        """Whether no value is out and `valid` has no objection."""
+        return bool(len(self.allowed(self.encoding.rows([setting]))))
 
-    def has_value_out(self, setting: Setting) -> bool:
-        """Whether it has a value that was taken out of the search."""
-        return any((name, value) in self.out for name, value in setting.items())
+    def allowed(self, rows: Rows) -> Rows:
+        """The distinct rows among these that are allowed, canonical, in their order.
 
-    def all_settings(self) -> Iterator[Setting]:
-        """Every allowed setting; only for small spaces."""
-        names = [k.name for k in self.knobs]
-        for values in product(*(k.choices for k in self.knobs)):
-            setting = dict(zip(names, values, strict=True))
-            if self.allows(setting):
-                yield setting
+        `valid` is asked once a setting.
+        """
+        rows = self.encoding.canonical(rows)
+        if self.out and len(rows):
+            rows = rows[~(self.encoding.one_hot(rows) @ self._is_out > 0)]
+        seen: dict[bytes, int] = {}
+        for i, row in enumerate(rows):
+            seen.setdefault(row.tobytes(), i)
+        kept = [i for key, i in seen.items() if self._is_valid(key, rows[i])]
+        return rows[kept]
 
-    def moves(self, setting: Setting) -> Iterator[Setting]:
-        """Every allowed setting that differs in one knob."""
-        for knob in self.knobs:
-            for value in knob.choices:
-                moved = {**setting, knob.name: value}
-                if value != setting[knob.name] and self.allows(moved):
-                    yield moved
+    def all_rows(self) -> Rows:
+        """Every allowed row; only for small spaces."""
+        sizes = [len(k.choices) for k in self.knobs]
+        rows = np.indices(sizes).reshape(len(sizes), -1).T if sizes else np.zeros((1, 0))
+        return self.allowed(rows.astype(np.int64))
+
+    def changed_rows(self, rows: Rows) -> Rows:
+        """All rows that differ from one of these in one knob, allowed or not."""
+        moved: list[Rows] = []
+        for k, knob in enumerate(self.knobs):
+            for i in range(len(knob.choices)):
+                changed = rows[rows[:, k] != i].copy()
+                changed[:, k] = i
+                moved.append(changed)
+        return np.concatenate(moved) if moved else rows[:0]
 
     def with_baseline(self, baseline: Mapping[str, Any]) -> "SearchSpace":
         """The same space seen from another start."""
         encoding = Encoding(self.knobs, self.complete(baseline))
-        return replace(self, encoding=encoding)
+        return replace(self, encoding=encoding, _checked={})
 
     def without(self, values: frozenset[tuple[str, Scalar]]) -> "SearchSpace":
         """The same space with these values, and no others, out of the search."""
         return replace(self, out=values)
+
+    @cached_property
+    def _is_out(self) -> Floats:
+        return np.asarray([float(v in self.out) for v in self.encoding.values])
+
+    def _is_valid(self, key: bytes, row: Rows) -> bool:
+        if self.valid is None:
+            return True
+        if key not in self._checked:
+            self._checked[key] = self.valid(self.setting(row)) is None
+        return self._checked[key]
 
 
 def read_space(space: Mapping[str, Any], valid: Valid | None) -> SearchSpace:
@@ -116,6 +142,7 @@ def read_space(space: Mapping[str, Any], valid: Valid | None) -> SearchSpace:
     if not isinstance(described, Mapping):
         raise UsageError("The space has no knobs.", 'Give {"knobs": {name: {...}}}.')
     knobs = tuple(_read_knob(str(name), knob) for name, knob in described.items())
+    knobs = with_activity(knobs, described)
     baseline = {k.name: _default(k, described[k.name]) for k in knobs}
     return SearchSpace(
         encoding=Encoding(knobs, baseline),
@@ -143,6 +170,7 @@ def _read_knob(name: str, described: object) -> EncodedKnob:
         choices=tuple(choices),
         ordered=type_ in ("ordinal", "integer") and len(choices) > 2,
         is_patch=kind == "patch",
+        is_parallelism=kind == "parallelism",
     )
 
 

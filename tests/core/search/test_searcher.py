@@ -57,10 +57,14 @@ def test_the_first_ask_is_the_users_own_start():
     assert Searcher(SPACE, claims=CLAIMS).ask() == BASELINE
 
 
-def test_after_the_baseline_all_claimed_patches_are_tried_together():
+def test_the_start_is_made_of_what_is_claimed_and_of_unlike_settings():
     searcher = Searcher(SPACE, claims=CLAIMS)
     searcher.tell(BASELINE, OK)
-    assert searcher.ask() == {**BASELINE, "bf16": True, "sdpa": True, "fused": True, "sync": True}
+    asked = [searcher.ask() for _ in range(4)]
+    assert asked[0]["bf16"]
+    assert asked[0]["sdpa"]
+    differences = [sum(a[k] != b[k] for k in a) for a in asked for b in asked if a is not b]
+    assert np.mean(differences) >= 2
 
 
 def test_the_same_seed_and_tells_give_the_same_asks():
@@ -342,7 +346,6 @@ def test_a_space_that_cannot_be_used_is_refused_with_the_knob(space, words):
     "outcome",
     [
         {"status": "fine"},
-        {"status": "ok"},
         {"status": "ok", "step_time_s": 0.0},
         {"status": "ok", "step_time_s": float("nan")},
         {"status": "ok", "step_time_s": 1.0, "peak_mem_gib": -1},
