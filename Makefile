@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types boundaries vsix bench-probe red-team bench-example-structure bench-noise bench-check system-deps schemas clean
+.PHONY: help setup demo test lint types boundaries vsix bench-probe red-team bench-example-structure bench-noise bench-check bench-search system-deps schemas clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-24s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench-noise: setup ## A/A pairs on this machine, and the promotion protocol unde
 
 bench-check: setup ## From a keystroke to violations in 2000 lines: build/bench/check.json
 	$(BIN)/python benchmarks/bench_check.py
+
+bench-search: setup ## The search against its peers, simulated and recorded: build/bench/search.json (hours; goes on)
+	$(BIN)/python benchmarks/bench_search.py $(ARGS)
 
 clean: ## Remove what the build made; the environment stays
 	rm -rf build dist node_modules .ruff_cache .pytest_cache .hypothesis
