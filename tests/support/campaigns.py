@@ -11,9 +11,11 @@ from typing import Any
 from repositories import git, make_repository
 from stub_runs import make_site
 
-from infrarsi.contract import Fact, Lock, Protocol, Scope, TaskContract, Workload, make_lock
+from infrarsi.contract import Lock, Protocol, make_lock
 from infrarsi.knobs import Binding, Knob, Space
 from infrarsi.launch import Launch
+from infrarsi.reading import MappingSources, read
+from infrarsi.reading.propose import default_job, propose_contract
 from infrarsi.wire.messages import Budget, StartCampaign
 from infrarsi.wire.results import Calibration, Interval, Roof
 from infrarsi_runner.context import Context
@@ -66,7 +68,7 @@ def make_bench(folder: Path, text: str = TRAINING, **contract: Any) -> Bench:
         request=StartCampaign(
             id="screening",
             kind="run",
-            lock=_lock(commit, contract),
+            lock=_lock(commit, text, contract),
             source=commit,
             python=sys.executable,
             workspace=str(folder / "user"),
@@ -75,17 +77,17 @@ def make_bench(folder: Path, text: str = TRAINING, **contract: Any) -> Bench:
     )
 
 
-def _lock(commit: str, changes: dict[str, Any]) -> Lock:
-    contract = TaskContract(
-        job="main",
-        launch=Launch(script="train.py", env={"OMP_NUM_THREADS": "1"}),
-        workload=Workload(),
-        facts=(Fact(name="loss", value="cross_entropy"),),
-        scope=Scope(editable=("**",), locked=()),
-        protocol=Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8),
-        run_timeout_s=60.0,
-    )
-    return make_lock(contract.model_copy(update=changes), {}, commit)
+def _lock(commit: str, text: str, changes: dict[str, Any]) -> Lock:
+    launch = Launch(script="train.py", env={"OMP_NUM_THREADS": "1"})
+    sources = MappingSources({"train.py": text})
+    reading = read(sources, launch)
+    job = default_job("main", launch, reading, sys.executable, sources)
+    always = {
+        "protocol": Protocol(looks=(2,), turn_pairs=1, steps_per_turn=8),
+        "run_timeout_s": 60.0,
+    }
+    contract = propose_contract(job, launch, reading).model_copy(update=always | changes)
+    return make_lock(contract, {}, commit)
 
 
 def switch(name: str, *choices: int) -> Knob:

@@ -4,6 +4,7 @@ import recorded_results as results
 
 from infrarsi.contract.catalogue import CATALOGUE, violation
 from infrarsi.edits import Edit, apply_edits
+from infrarsi.knobs import Candidate
 from infrarsi.place import Place
 from infrarsi.reading.reading import Problem
 from infrarsi.report.findings import as_github, as_text, finding, findings, problem_text
@@ -12,7 +13,8 @@ from infrarsi.report.model import Report, build_report
 from infrarsi.report.outcomes import describe_outcome, describe_setting
 from infrarsi.report.printable import fenced, one_line, printable
 from infrarsi.report.sarif import as_sarif
-from infrarsi.wire.results import Resolvable
+from infrarsi.trial import Crashed, ShortRun, TurnedAway
+from infrarsi.wire.results import Interval, Price, Reliability, Resolvable, RunResult
 
 PLACE = Place(file="a b,c.py", line=3, column=5, end_line=3, end_column=9)
 
@@ -90,6 +92,93 @@ def test_the_page_names_every_trial_its_outcome_and_the_cost_of_failures() -> No
     assert "1.93x [1.85, 2.02] 95%" in page
     assert "24.5 % → 47.3 %" in page
     assert "can tell no gain" in page
+
+
+def learned() -> Report:
+    """A report of a campaign that turned a candidate away and knows prices."""
+    crashed = Crashed(cause="poisoned | <b>")
+    result = results.run_result(promoted=None)
+    trials = tuple(
+        t.model_copy(update={"predicted_step_time_s": (1.0, 0.5, 3.0)}) for t in result.trials
+    )
+    return build_report(
+        result.model_copy(
+            update={
+                "trials": trials,
+                "prices": (
+                    Price(
+                        knob="micro_batch",
+                        value=4,
+                        step_time_s=Interval(value=-0.5, low=-0.6, high=-0.4, level=0.9),
+                        peak_mem_bytes=Interval(value=2.0**30, low=0.0, high=2.0**31, level=0.9),
+                        n_trials=2,
+                    ),
+                    Price(knob="micro_batch", value=8),
+                ),
+                "reliability": (
+                    Reliability(
+                        source="recipe",
+                        kind="patch",
+                        n=3,
+                        kept_frac=Interval(value=0.8, low=0.5, high=1.1, level=0.9),
+                    ),
+                ),
+                "turned_away": (
+                    TurnedAway(
+                        before_trial=2,
+                        candidate=Candidate(setting={"micro_batch": 8, "bf16_autocast": True}),
+                        outcome=crashed,
+                        short_runs=(
+                            ShortRun(
+                                kind="smoke", candidate=Candidate(), outcome=crashed, wall_s=4.0
+                            ),
+                        ),
+                        blamed={"bf16_autocast": True},
+                    ),
+                ),
+                "cost": result.cost.model_copy(update={"smoke_s": 12.0, "n_turned_away": 1}),
+            }
+        ),
+        {},
+    )
+
+
+def test_the_page_shows_prices_trust_and_how_predictions_came() -> None:
+    page = as_markdown(learned())
+    assert (
+        "| micro_batch=4 | -500 ms [-600 ms, -400 ms] | +1.00 GiB [+0 MiB, +2.00 GiB] | 2 |" in page
+    )
+    assert "micro_batch=8 | not measured" not in page
+    assert "| recipe | patch | 3 | 80.0 % [50.0 %, 110.0 %] |" in page
+    assert "step times fell within their 90 % interval" in page
+    assert "smoke runs before trials: 12.00 s" in page
+
+
+def test_the_page_names_what_was_turned_away_and_what_is_to_blame() -> None:
+    page = as_markdown(learned())
+    line = next(line for line in page.splitlines() if line.startswith("| trial 2 |"))
+    assert "crashed: poisoned \\| &lt;b>" in line
+    assert line.endswith("| bf16_autocast | 4.00 s |")
+
+
+def test_a_campaign_that_learned_nothing_has_no_empty_sections() -> None:
+    page = as_markdown(report())
+    assert "What the trials taught" not in page
+    assert "Turned away" not in page
+
+
+def test_results_without_the_searchs_own_fields_still_decode() -> None:
+    made = json.loads(results.run_result(promoted=None).model_dump_json())
+    for name in ("turned_away", "anchors", "prices", "reliability"):
+        del made[name]
+    for name in ("smoke_s", "memory_probe_s", "anchor_s", "n_turned_away"):
+        del made["cost"][name]
+    for trial in made["trials"]:
+        for name in ("at_s", "short_runs", "anchored_step_time_s", "reading_log_sd"):
+            del trial[name]
+        del trial["predicted_peak_mem_bytes"], trial["predicted_p_valid"]
+    decoded = RunResult.model_validate_json(json.dumps(made))
+    assert decoded == results.run_result(promoted=None)
 
 
 def test_a_hostile_log_cannot_leave_its_block_or_steer_a_terminal() -> None:
