@@ -81,7 +81,7 @@ class Screening:
             self._progress(number, candidate, budget_s - so_far.spent_s)
             checked = self._checks.check(key, number, candidate, prediction)
             if isinstance(checked, TurnedAway):
-                self._turned_away.append(checked)
+                self._turn_away(key, checked)
                 continue
             self._trial(number, candidate, prediction, checked)
             number += 1
@@ -108,6 +108,20 @@ class Screening:
             f"{key}/prediction", Expected, lambda: expected(setting, child)
         )
         return Candidate(setting=setting), prediction, key
+
+    def _turn_away(self, key: str, away: TurnedAway) -> None:
+        self._turned_away.append(away)
+        changed = away.candidate.changed(self._job.space)
+        self._context.emit_once(
+            f"{key}/turned-away",
+            Progressed(
+                stage="search",
+                message=f"{_sentence(changed)}: turned away by a run of a few steps "
+                f"({away.outcome.kind}, {_sentence(away.blamed)})",
+                done=away.before_trial - 1,
+                total=self._context.request.budget.n_trials,
+            ),
+        )
 
     def _trial(
         self, number: int, candidate: Candidate, prediction: Expected, passed: Passed
