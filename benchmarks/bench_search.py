@@ -1,7 +1,7 @@
 """The search against its peers on simulated and recorded jobs: build/bench/search.json.
 
-Goes on where it was stopped: lines are kept in build/bench/search/ while the simulator and the
-searcher are the same (`--label` tells searchers apart).
+Goes on where it was stopped: lines are kept in build/bench/search/ and used again while the
+simulator and the searcher's code are the same (`--keep` takes lines of an older searcher too).
 """
 
 import os
@@ -10,14 +10,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import multiprocessing
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from measures import FOLDER, write_measures
-from search import running, summary
-from search.methods import OURS, methods
+from search import recorded_bench, running, summary
+from search.asking import asking_measures
+from search.methods import methods
 from search.mixtures import all_workloads
+
+OURS_FILE = FOLDER / "search" / "ours.jsonl"
+PEERS_FILE = FOLDER / "search" / "peers.jsonl"
+PARTS = "simulated,recorded,asking"
+Item = tuple[str, str, int]
 
 
 def arguments() -> argparse.Namespace:
@@ -25,71 +29,84 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workloads", default=",".join(all_workloads()))
-    parser.add_argument("--methods", default="", help="names, 'ours' alone, or 'all' (default)")
+    parser.add_argument("--methods", default="", help="comma-separated names; default is all")
+    parser.add_argument("--parts", default=PARTS)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--label", default="now", help="of this searcher's kept lines")
-    parser.add_argument(
-        "--fresh", action="store_true", help="forget the label's kept lines of ours"
-    )
-    return parser.parse_args()
+    parser.add_argument("--keep", action="store_true", help="use lines of an older searcher")
+    args = parser.parse_args()
+    args.workloads = args.workloads.split(",")
+    args.methods = args.methods.split(",") if args.methods else list(methods())
+    args.parts = args.parts.split(",")
+    return args
 
 
-def chosen_methods(text: str) -> list[str]:
-    """The names asked for."""
-    return list(methods()) if text in ("", "all") else text.split(",")
+def file_of(method: str) -> Path:
+    """Where a method's lines are kept."""
+    return OURS_FILE if method.startswith("ours") else PEERS_FILE
 
 
-def files(label: str) -> tuple[Path, Path]:
-    """Where lines of ours and of peers are kept; peers do not depend on the searcher."""
-    folder = FOLDER / "search"
-    return folder / f"ours-{label}.jsonl", folder / "peers.jsonl"
+def kept(args: argparse.Namespace) -> list[running.Line]:
+    """Kept lines of the same simulator and, for ours, the same searcher."""
+    own = running.kept_lines(OURS_FILE, None if args.keep else running.searcher_digest())
+    return own + running.kept_lines(PEERS_FILE, None)
 
 
-def todo(args: argparse.Namespace, names: Sequence[str]) -> list[tuple[str, str, int]]:
-    """What is not kept yet, seeds outermost so that a stopped bench is balanced."""
-    own, peers = files(args.label)
-    kept = running.kept_results(own) + running.kept_results(peers)
-    done = {(line["workload"], line["method"], line["seed"]) for line in kept}
-    wanted = [
-        (w, name, seed)
-        for seed in range(args.seeds)
-        for w in args.workloads.split(",")
-        for name in names
-    ]
-    return [item for item in wanted if item not in done]
+def wanted(args: argparse.Namespace) -> list[Item]:
+    """What to run, seeds outermost so that a stopped bench is balanced."""
+    items: list[Item] = []
+    for seed in range(args.seeds):
+        if "simulated" in args.parts:
+            items += [(w, name, seed) for w in args.workloads for name in args.methods]
+        if "recorded" in args.parts:
+            names = [n for n in recorded_bench.METHODS if n.split("-memory")[0] in args.methods]
+            items += [(table, name, seed) for table in recorded_bench.names() for name in names]
+    return items
 
 
-def work(label: str, items: list[tuple[str, str, int]]) -> None:
-    """Run some of it in this process."""
-    own, peers = files(label)
-    every = methods()
-    for w, name, seed in items:
-        path = own if name in OURS else peers
-        running.run_all([(all_workloads()[w], name, seed)], every, path)
+def work(items: list[Item]) -> None:
+    """Run some of it in this process, in which a method that lacks its switch is skipped."""
+    every, lacking = methods(), set[str]()
+    for place, name, seed in items:
+        if name in lacking:
+            continue
+        if place in all_workloads():
+            line = running.run_simulated(place, every[name], name, seed)
+        else:
+            line = recorded_bench.run_recorded(place, name, seed)
+        if line is None:
+            lacking.add(name)
+            print(f"{name}: the searcher has no such switch yet", flush=True)
+        else:
+            running.keep(file_of(name), line)
 
 
 def main() -> None:
     """Run what is missing, print the tables, write the measures."""
     args = arguments()
-    names = chosen_methods(args.methods)
-    own, peers = files(args.label)
-    if args.fresh:
-        own.unlink(missing_ok=True)
-    items = todo(args, names)
+    done = {(line["place"], line["method"], line["seed"]) for line in kept(args)}
+    items = [item for item in wanted(args) if item not in done]
     if args.jobs > 1:
         with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
-            pool.map(partial(work, args.label), [items[i :: args.jobs] for i in range(args.jobs)])
+            pool.map(work, [items[i :: args.jobs] for i in range(args.jobs)])
     else:
-        work(args.label, items)
-    lines = [
-        line
-        for line in running.kept_results(own) + running.kept_results(peers)
-        if line["workload"] in args.workloads.split(",")
-        and line["method"] in names
-        and line["seed"] < args.seeds
-    ]
-    summary.print_tables(lines)
-    print(write_measures("search", summary.measures(lines)))
+        work(items)
+    asked = set(wanted(args))
+    lines = [line for line in kept(args) if (line["place"], line["method"], line["seed"]) in asked]
+    simulated = [line for line in lines if line["place"] in all_workloads()]
+    recorded = [line for line in lines if line["place"] not in all_workloads()]
+    found = {}
+    if simulated:
+        summary.print_tables(simulated)
+        found |= summary.measures(simulated)
+    if recorded:
+        found |= recorded_bench.recorded_measures(recorded)
+    if "asking" in args.parts and "ours" in args.methods:
+        found |= asking_measures()
+    print()
+    for name, value in found.items():
+        if "." not in name:
+            print(f"{name:32} {value:10.2f}")
+    print(write_measures("search", found))
 
 
 if __name__ == "__main__":

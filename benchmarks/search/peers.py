@@ -49,7 +49,7 @@ class Optuna(BestMeasured):
             if self.w.valid(setting) is None:
                 return setting
             setting = self.suggest()
-        return repaired(self.w, setting, self.rng)
+        return self.w.repaired(setting, self.rng)
 
     def suggest(self) -> Setting:
         """A suggestion, allowed or not; what is run is added to the study when told."""
@@ -94,19 +94,6 @@ def decoded(k, value: object) -> object:
 def encoded(k, value: object) -> object:
     """Optuna's value of a knob's."""
     return k.choices.index(value) if k.type in ("ordinal", "integer") else value
-
-
-def repaired(w: Workload, setting: Setting, rng: np.random.Generator) -> Setting:
-    """The suggestion with the layout of a sampled setting; the sample itself where that fails."""
-    from search.workload import LAYOUT
-
-    drawn = w.sample(rng)
-    for _ in range(50):
-        layout = {k.name: drawn[k.name] for k in w.knobs if k.own in LAYOUT}
-        if w.valid(setting | layout) is None:
-            return setting | layout
-        drawn = w.sample(rng)
-    return drawn
 
 
 def first_of_ours(w: Workload, seed: int, count: int) -> list[Setting]:

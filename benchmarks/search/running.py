@@ -1,19 +1,23 @@
 """One method on one workload with one seed: a line of JSON, kept so that a bench goes on."""
 
+import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from search.methods import Method
+from search.mixtures import all_workloads
 from search.optima import digest, optimum
 from search.workload import Workload
 
 BUDGET = 40
 MARKS = (10, 20, 40)
+Line = dict[str, object]
 
 
 def run_method(
@@ -46,39 +50,45 @@ def run_method(
     }
 
 
-def kept_results(path: Path) -> list[dict[str, object]]:
-    """Lines of an earlier run of the same simulator."""
+@cache
+def searcher_digest() -> str:
+    """Of the code that our lines follow from."""
+    import infrarsi
+
+    root = Path(infrarsi.__path__[0])
+    folders = ("search", "models", "estimate")
+    files = sorted(p for f in folders for p in (root / f).rglob("*") if p.suffix in (".py", ".csv"))
+    return hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:16]
+
+
+def kept_lines(path: Path, searcher: str | None) -> list[Line]:
+    """Lines of an earlier run of the same simulator and, where given, the same searcher."""
     if not path.exists():
         return []
-    lines = (json.loads(line) for line in path.read_text("utf-8").splitlines())
-    return [line for line in lines if line["digest"] == digest()]
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    own = [line for line in lines if line["digest"] == digest()]
+    return own if searcher is None else [line for line in own if line["searcher"] == searcher]
 
 
-def run_all(
-    todo: Iterable[tuple[Workload, str, int]],
-    methods: dict[str, Callable[[Workload, int], Method]],
-    path: Path,
-) -> None:
-    """Run and append every (workload, method, seed); a method the searcher lacks is skipped."""
+def keep(path: Path, line: Line) -> None:
+    """Append a line with the digests of what it came from."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lacking: set[str] = set()
-    for w, name, seed in todo:
-        if name in lacking:
-            continue
-        try:
-            result = run_method(w, methods[name], seed)
-        except TypeError as problem:
-            if "without" not in str(problem):
-                raise
-            lacking.add(name)
-            print(f"{name}: the searcher has no such switch yet", flush=True)
-            continue
-        line = {"digest": digest(), "workload": w.name, "method": name, "seed": seed, **result}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(
-            f"{w.name:20} {name:26} {seed:3} regret "
-            + " ".join(f"{line[f'regret_{m}_pct']:6.1f}" for m in MARKS)
-            + f"  oom {line['oom']:2} broken {line['broken']:2} ask {line['ask_cpu_ms']:.0f} ms",
-            flush=True,
-        )
+    whole = {"digest": digest(), "searcher": searcher_digest(), **line}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(whole) + "\n")
+
+
+def run_simulated(
+    place: str, make: Callable[[Workload, int], Method], name: str, seed: int
+) -> Line | None:
+    """A method's line on a workload; None where the searcher lacks the method's switch."""
+    try:
+        result = run_method(all_workloads()[place], make, seed)
+    except TypeError as problem:
+        if "without" not in str(problem):
+            raise
+        return None
+    marks = " ".join(f"{result[f'regret_{m}_pct']:6.1f}" for m in MARKS)
+    rest = f"oom {result['oom']:2} broken {result['broken']:2} ask {result['ask_cpu_ms']:.0f} ms"
+    print(f"{place:20} {name:26} {seed:3} regret {marks}  {rest}", flush=True)
+    return {"place": place, "method": name, "seed": seed, **result}

@@ -43,12 +43,12 @@ def paired(ours: list[Line], other: list[Line], field: str) -> tuple[float, floa
 
     Workloads are drawn, then seeds within them, since seeds of one workload are alike.
     """
-    own = {(line["workload"], line["seed"]): float(line[field]) for line in ours}
+    own = {(line["place"], line["seed"]): float(line[field]) for line in ours}
     groups: dict[object, list[float]] = {}
     for line in other:
-        place = (line["workload"], line["seed"])
+        place = (line["place"], line["seed"])
         if place in own:
-            groups.setdefault(line["workload"], []).append(float(line[field]) - own[place])
+            groups.setdefault(line["place"], []).append(float(line[field]) - own[place])
     if not groups:
         return (np.nan, np.nan, np.nan, 0)
     rng = np.random.default_rng(0)
@@ -85,8 +85,8 @@ def row(n: dict[str, float]) -> str:
 def print_workloads(ours: list[Line]) -> None:
     """Ours by workload."""
     print("\nours by workload")
-    for name in dict.fromkeys(str(line["workload"]) for line in ours):
-        own = [line for line in ours if line["workload"] == name]
+    for name in dict.fromkeys(str(line["place"]) for line in ours):
+        own = [line for line in ours if line["place"] == name]
         print(f"{name:26} {len(own):4} {row(numbers(own))}")
 
 

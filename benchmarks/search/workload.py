@@ -175,6 +175,16 @@ class Workload:
             if self.valid(setting) is None:
                 return setting
 
+    def repaired(self, setting: Setting, rng: np.random.Generator) -> Setting:
+        """The setting with a sampled layout; the whole sample where that is not allowed."""
+        drawn = self.sample(rng)
+        for _ in range(50):
+            layout = {k.name: drawn[k.name] for k in self.knobs if k.own in LAYOUT}
+            if self.valid(setting | layout) is None:
+                return setting | layout
+            drawn = self.sample(rng)
+        return drawn
+
     def true_step(self, setting: Setting) -> Step:
         """Noiseless seconds and GiB, whether or not the trial would survive."""
         return run_step(self.model, self.device, self.constants, self.config(setting))
