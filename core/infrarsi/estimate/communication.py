@@ -64,7 +64,7 @@ def _data_parallel(job: Job) -> float:
     once = trained * (max(modes.grad_bytes, 2.0) + 2.0)
     if layout.zero < 3:
         return once * _share(ranks)
-    gathers = 2 * params * modes.weight_bytes * layout.accumulation
+    gathers = 2 * params * min(2.0, modes.weight_bytes) * layout.accumulation
     return (gathers + trained * max(modes.grad_bytes, 2.0)) * _share(ranks)
 
 

@@ -89,7 +89,8 @@ def _batches(told: Fields, dp: int, pp: int, assumed: list[str]) -> tuple[float,
             micro = max(batch / (dp * steps), 1e-3)
         else:
             each = batch / dp
-            micro = each if each <= 1 else 1.0 if pp > 1 or each > 8 else each
+            most = each / (2 * pp) if pp > 1 else each if each <= 8 else 1.0
+            micro = each if each <= 1 else max(1.0, float(int(most)))
     if steps is None or batch is not None:
         steps = max(1, round(batch / (micro * dp))) if batch else steps or (1 if pp == 1 else pp)
     if batch is None:

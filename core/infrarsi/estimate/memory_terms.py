@@ -18,8 +18,10 @@ TERMS = (
     "logits",
     "communication_buffers",
 )
-_KEPT = {"none": 1.0, "selective": 0.6, "remat": 0.25, "full": 0.0, "offload": 0.0, "": 1.0}
+_KEPT = {"none": 1.0, "selective": 0.4, "remat": 0.05, "full": 0.0, "offload": 0.0, "": 1.0}
 """Share of a layer's activations kept besides its input, by checkpointing class."""
+
+_LOGIT_BYTES = {"hf": 16.0, "nanotron": 16.0, "megatron": 6.0, "torchtune": 3.0, "jax": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,9 @@ def layer_bytes(job: Job) -> float:
     split = layout.tp if layout.sequence_parallel else 1
     width, attention = model.width, model.heads * model.head_dim
     kv = model.kv_heads * model.head_dim
-    norms = 8.0 * width / split
-    projections = 2.0 * (2 * attention + 2 * kv) / layout.tp
+    copies = 2.0 if job.modes.eager else 1.0
+    norms = 8.0 * copies * width / split
+    projections = 2.0 * ((1 + copies) * attention + (1 + copies) * kv) / layout.tp
     wide = (6.0 if model.gated else 4.0) / layout.tp
     if model.experts:
         ranks = 1 if layout.ep > 1 else layout.tp
@@ -148,18 +151,24 @@ def square_bytes(job: Job) -> float:
 
 
 def logit_bytes(job: Job) -> float:
-    """Logits as 16-bit and 32-bit values and their gradient: 10 bytes each, over tensor ranks."""
-    return 10.0 * job.micro_tokens * job.model.vocab / job.layout.tp
+    """Logits, their 32-bit copy, softmax and gradients: bytes each by framework, over tensor ranks.
+
+    Eager frameworks upcast, shift and copy; Megatron's loss is vocabulary parallel and fused; XLA
+    and chunked losses never hold them whole.
+    """
+    each = _LOGIT_BYTES.get(job.modes.family, 12.0)
+    return each * job.micro_tokens * job.model.vocab / job.layout.tp
 
 
 def _buffers(job: Job, held: Held) -> float:
-    """ZeRO 3: two layers gathered and the larger table; ZeRO 1 and 2: one bucket."""
+    """ZeRO 3: two layers gathered and a table, the whole stage in a pipeline; else one bucket."""
     layout, modes = job.layout, job.modes
     if layout.shard_group <= 1:
         return 0.0
     if layout.zero >= 3:
         layers = max(1.0, job.model.layers / layout.pp)
-        unit = (held.dense + held.routed) * modes.weight_bytes / layers
-        return 2 * unit + held.tables * modes.table_bytes / 2
+        whole = (held.dense + held.routed) * min(2.0, modes.weight_bytes)
+        tables = held.tables * min(2.0, modes.table_bytes)
+        return whole + tables if layout.pp > 1 else 2 * whole / layers + tables / 2
     trained = (held.dense + held.tables + held.routed) * modes.trainable_share
     return min(0.5e9, trained) * 2.0 if layout.zero else 0.0

@@ -36,6 +36,11 @@ class Modes:
     assumed: tuple[str, ...]
 
     @property
+    def eager(self) -> bool:
+        """Whether norms and rotations keep copies of their own: no compiler, no fused layers."""
+        return not self.compiled and self.family not in {"megatron", "jax", "foundry", "internevo"}
+
+    @property
     def adapter(self) -> bool:
         """Whether the base is frozen."""
         return self.task not in {"pretrain", "full_ft"}
@@ -120,14 +125,29 @@ def _bytes(precision: str, family: str, task: str, words: str) -> tuple[float, f
     if precision in {"fp32", "tf32"}:
         return 4.0, 4.0, _moments(words, 8.0)
     master = 4.0
-    grad = 4.0 if family in {"megatron", "nanotron", "foundry", "titan", "jax"} else 2.0
+    grad = 4.0 if family in {"megatron", "nanotron"} else 2.0
+    if family == "deepspeed" and "fp32 grad" in words:
+        grad = 6.0
     moments = _moments(words, 8.0)
-    pure = "true" in words or family in {"torchtune"} or (family == "litgpt" and "amp" not in words)
-    if pure and task in {"pretrain", "full_ft"}:
+    if family == "jax" and "true" not in words:
+        return 4.0, 1.0, moments
+    if family in {"titan", "foundry"}:
+        return 4.0, 4.0, moments
+    if _pure(family, words) and task in {"pretrain", "full_ft"}:
         master, grad, moments = 0.0, 2.0, moments / 2
     if "in backward" in words:
         grad = 0.0
+    if family == "torchtune" and task == "full_ft" and "single" in words and "adam" not in words:
+        return 2.0, 0.0, 0.2
     return 2.0, grad, master + moments
+
+
+def _pure(family: str, words: str) -> bool:
+    """Whether parameters live in 16 bits alone, so that the optimizer's moments do too."""
+    if "amp" in words or "master" in words or "mixed" in words:
+        return False
+    alone = not any(word in words for word in ("zero-", "zero stage", "deepspeed", "fsdp"))
+    return "true" in words or family in {"torchtune", "litgpt"} or (family == "hf" and alone)
 
 
 def _quantised_bytes(words: str, task: str) -> float | None:

@@ -7,12 +7,15 @@ Rajbhandari et al. 2020 (arXiv 1910.02054) for ZeRO's volumes. Leaves out overla
 host time and the allocator.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from infrarsi.estimate.communication import Volume, volumes
 from infrarsi.estimate.flop_counts import FlopCounts, flop_counts, peak_of
 from infrarsi.estimate.job import Job
 from infrarsi.estimate.memory_terms import stage_terms
+from infrarsi.units import GIB
+
+_FITS = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,28 @@ def physics(job: Job) -> Physics:
         memory_bytes=terms,
         stage=stage,
     )
+
+
+def resolve_checkpointing(job: Job) -> Job:
+    """The job with unknown activation checkpointing set to the lightest class that fits.
+
+    People checkpoint because a job does not fit without; so none, then selective, then full is
+    taken as the first with at most `_FITS` of the device. JAX frameworks checkpoint by default.
+    """
+    if job.modes.checkpoint:
+        return job
+    if job.modes.family == "jax":
+        return _checkpointed(job, "full")
+    room = _FITS * job.machine.capacity_gib * GIB
+    for checkpoint in ("none", "selective"):
+        tried = _checkpointed(job, checkpoint)
+        if sum(_worst_stage(tried)[1].values()) <= room:
+            return tried
+    return _checkpointed(job, "full")
+
+
+def _checkpointed(job: Job, checkpoint: str) -> Job:
+    return replace(job, modes=replace(job.modes, checkpoint=checkpoint))
 
 
 def bubble_frac(job: Job) -> float:
