@@ -19,11 +19,16 @@ from infrarsi.reading.reading import Reading
 from infrarsi.reading.sources import Sources
 
 _SHORTEST_SEQ = 16
-_SEQ_DIVISOR = 8
+_BLOCK = 128
+"""Attention kernels that want whole blocks of tokens still get them."""
+
+_SEQ_DIVISORS = (8, 4, 2)
 _MICRO_STEPS = 2
 """Accumulation stays accumulation."""
 
 _LAYERS = 2
+"""At least one a process: pipelines put their stages there."""
+
 _KEPT = ("micro_batch", "world_size", "optimizer", "loss", "precision")
 
 
@@ -73,16 +78,19 @@ def _few_layers(reading: Reading, sources: Sources) -> Sizes:
     if len(found) != 1:
         return {}
     [(now, binding)] = found
-    return {"layers": (_LAYERS, now, binding)} if now > _LAYERS else {}
+    few = max(_LAYERS, _whole(reading, "world_size") or 1)
+    return {"layers": (few, now, binding)} if now > few else {}
 
 
 def _short_sequence(seq_len: int | None) -> int | None:
-    """An eighth, where that stays a whole number of at least 16 tokens."""
+    """An eighth, or a little more where whole blocks have to stay whole blocks."""
     if seq_len is None:
         return None
-    for divisor in (_SEQ_DIVISOR, _SEQ_DIVISOR // 2, 2):
-        if seq_len % divisor == 0 and seq_len // divisor >= _SHORTEST_SEQ:
-            return seq_len // divisor
+    block = _BLOCK if seq_len % _BLOCK == 0 else 1
+    for divisor in _SEQ_DIVISORS:
+        short = seq_len // divisor
+        if seq_len % divisor == 0 and short % block == 0 and short >= _SHORTEST_SEQ:
+            return short
     return None
 
 

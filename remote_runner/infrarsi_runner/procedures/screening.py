@@ -85,7 +85,7 @@ class Screening:
                 continue
             self._trial(number, candidate, prediction, checked)
             number += 1
-        if number > 1:
+        if number > 1 and self._so_far().spent_s <= budget_s:
             self._anchor(number)
         return self._so_far()
 

@@ -65,7 +65,7 @@ def test_a_candidate_keeps_its_own_changes() -> None:
     assert "scaled_dot_product_attention" in text
     assert "MICRO_BATCH = 2\n" in text
     assert "GLOBAL_BATCH = 4\n" in text
-    assert "SEQ_LEN = 64\n" in text
+    assert "SEQ_LEN = 128\n" in text
     assert small.launch == built.launch
 
 
@@ -79,6 +79,17 @@ def test_two_ranks_and_two_micro_steps_remain() -> None:
         }
     )
     assert made(sources, launch).smaller["global_batch"] == 4
+
+
+@pytest.mark.parametrize(
+    ("tokens", "short"),
+    [(4096, 512), (1024, 128), (512, 128), (256, 128), (128, None), (64, 16), (1000, 125)],
+)
+def test_whole_blocks_of_tokens_stay_whole_blocks(tokens: int, short: int | None) -> None:
+    text = (sources_of("tiny_job").text("train.py") or "").replace(
+        "SEQ_LEN = 64", f"SEQ_LEN = {tokens}"
+    )
+    assert made(MappingSources({"train.py": text})).smaller.get("seq_len") == short
 
 
 def test_what_is_small_already_is_left_alone() -> None:
@@ -100,7 +111,7 @@ def test_only_the_literals_change() -> None:
     after = apply_edits(sources.text("train.py") or "", made(sources).edits).splitlines()
     changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
     assert changed == [
-        ("SEQ_LEN = 512", "SEQ_LEN = 64"),
+        ("SEQ_LEN = 512", "SEQ_LEN = 128"),
         ("N_LAYER = 3", "N_LAYER = 2"),
         ("GLOBAL_BATCH = 4", "GLOBAL_BATCH = 2"),
     ]
