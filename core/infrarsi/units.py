@@ -1,5 +1,7 @@
 """The only place that turns seconds, bytes and FLOP into text for a person."""
 
+from collections.abc import Callable
+
 GIB = 1 << 30
 MIB = 1 << 20
 
@@ -31,3 +33,8 @@ def format_frac(frac: float) -> str:
 def format_ratio(ratio: float) -> str:
     """A speed-up before/after: `1.83x`."""
     return f"{ratio:.2f}x"
+
+
+def format_added(value: float, form: Callable[[float], str]) -> str:
+    """What is added, with its sign: `-12 ms`, `+3 MiB`; `form` is one of the above."""
+    return f"{'-' if value < 0 else '+'}{form(abs(value))}"

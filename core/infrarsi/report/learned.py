@@ -6,7 +6,7 @@ from infrarsi.report.model import Report, ReportedTurnedAway
 from infrarsi.report.outcomes import describe_outcome, describe_setting
 from infrarsi.report.printable import cell
 from infrarsi.report.scoring import describe_scores
-from infrarsi.units import format_bytes, format_frac, format_seconds
+from infrarsi.units import format_added, format_bytes, format_frac, format_seconds
 from infrarsi.wire.results import Interval, Price, Reliability
 
 
@@ -76,9 +76,7 @@ def _predictions(sentences: Iterable[str]) -> Iterator[str]:
 def _added(interval: Interval | None, form: Callable[[float], str]) -> str:
     if interval is None:
         return "not measured"
-    value, low, high = (_signed(v, form) for v in (interval.value, interval.low, interval.high))
+    value, low, high = (
+        format_added(v, form) for v in (interval.value, interval.low, interval.high)
+    )
     return f"{value} [{low}, {high}]"
-
-
-def _signed(value: float, form: Callable[[float], str]) -> str:
-    return f"{'-' if value < 0 else '+'}{form(abs(value))}"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from infrarsi.contract import Fact, Lock
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Binding, Knob
-from infrarsi.units import format_bytes, format_frac, format_seconds
-from infrarsi.wire.results import Calibration, Interval, KnobPrediction
+from infrarsi.units import format_added, format_bytes, format_frac, format_seconds
+from infrarsi.wire.results import Calibration, Interval, KnobPrediction, Price
 from infrarsi_server.session import Numbers
 
 _RULE = "|---|---|---|---|---|---|"
@@ -62,7 +62,7 @@ def _numbers(knob: Knob, lock: Lock, numbers: Numbers) -> str:
     table_text = "\n".join(
         [head, _RULE, *(_row(row, is_now=row.value == knob.default) for row in rows)]
     )
-    return table_text + untried
+    return table_text + untried + _prices(knob, numbers)
 
 
 def _measured(knob: Knob, lock: Lock, calibration: Calibration) -> KnobPrediction:
@@ -88,10 +88,34 @@ def _row(row: KnobPrediction, *, is_now: bool) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _prices(knob: Knob, numbers: Numbers) -> str:
+    """What each tried value adds to a step of the locked job."""
+    told = numbers.table.prices if numbers.table is not None else ()
+    lines = [
+        f"- {_value(price.value)} adds {' and '.join(added)} ({_tried(price.n_trials)})"
+        for price in told
+        if price.knob == knob.name and price.n_trials and (added := _added(price))
+    ]
+    return "\n\nThe rest being equal:\n\n" + "\n".join(lines) if lines else ""
+
+
+def _added(price: Price) -> list[str]:
+    parts = ((price.step_time_s, format_seconds), (price.peak_mem_bytes, format_bytes))
+    return [
+        _interval(interval, lambda value, form=form: format_added(value, form))
+        for interval, form in parts
+        if interval is not None
+    ]
+
+
+def _tried(n_trials: int) -> str:
+    return f"{n_trials} trial{'' if n_trials == 1 else 's'}"
+
+
 def _known(row: KnobPrediction) -> str:
     if row.n_trials == 0:
         return row.known
-    return f"{row.known}, {row.n_trials} trial{'' if row.n_trials == 1 else 's'}"
+    return f"{row.known}, {_tried(row.n_trials)}"
 
 
 def _interval(interval: Interval, form: Callable[[float], str]) -> str:

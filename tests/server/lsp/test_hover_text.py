@@ -5,7 +5,7 @@ from recorded_results import calibration
 from infrarsi.contract import Fact, Lock, Scope, TaskContract, Workload, make_lock
 from infrarsi.knobs import Binding, Knob
 from infrarsi.launch import Launch
-from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable
+from infrarsi.wire.results import Interval, KnobPrediction, PredictionTable, Price
 from infrarsi_server.lsp.hover_text import fact_text, knob_text
 from infrarsi_server.session import Numbers
 
@@ -76,6 +76,25 @@ def test_every_value_has_a_row_and_the_present_one_stands_out() -> None:
     assert rows[1].startswith("| **4** |")
     assert rows[1].endswith("| > 99 % | measured, 3 trials |")
     assert "| < 1 % |" in rows[2]
+
+
+def test_what_a_tried_value_adds_is_told_below_the_table() -> None:
+    time = Interval(value=-0.25, low=-0.3, high=-0.2, level=0.9)
+    memory = Interval(value=2.0**29, low=0.0, high=2.0**30, level=0.9)
+    prices = (
+        Price(knob="micro_batch", value=8, step_time_s=time, peak_mem_bytes=memory, n_trials=2),
+        Price(knob="micro_batch", value=2, step_time_s=time),
+        Price(knob="threads", value=2, step_time_s=time, n_trials=1),
+    )
+    made = table(row(8)).table
+    assert made is not None
+    said = knob_text(
+        KNOB, BINDING, lock(), Numbers(table=made.model_copy(update={"prices": prices}))
+    )
+    assert (
+        "- 8 adds -250 ms (-300 ms to -200 ms) and +512 MiB (+0 MiB to +1.00 GiB) (2 trials)\n"
+    ) in said
+    assert said.count(" adds ") == 1
 
 
 def test_a_constant_that_follows_another_says_what_it_follows() -> None:
