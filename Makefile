@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test lint types boundaries vsix bench-probe red-team bench-example-structure bench-noise bench-check bench-search system-deps schemas clean
+.PHONY: help setup demo test lint types boundaries vsix bench-probe red-team bench-example-structure bench-noise bench-check bench-estimate fit-estimate bench-search system-deps schemas clean
 
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-24s %s\n", $$1, $$2}'
@@ -73,6 +73,12 @@ bench-check: setup ## From a keystroke to violations in 2000 lines: build/bench/
 
 bench-search: setup ## The search against its peers, simulated and recorded: build/bench/search.json (hours; goes on)
 	$(BIN)/python benchmarks/bench_search.py $(ARGS)
+
+bench-estimate: setup ## How true estimates of sources left out are: build/bench/estimate.json (20 s)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/bench_estimate.py
+
+fit-estimate: setup ## Fit the estimate's coefficients to the public runs again
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fit_estimate.py
 
 clean: ## Remove what the build made; the environment stays
 	rm -rf build dist node_modules .ruff_cache .pytest_cache .hypothesis

@@ -41,7 +41,7 @@ class Parts:
 
 def time_parts(job: Job, costs: Physics) -> Parts:
     """Seconds of one optimizer step by cause; what the pipeline idles is spread over its causes."""
-    layout, model = job.layout, job.model
+    model = job.model
     inside = 1 / (1 - costs.bubble_frac)
     counts = flop_counts(job)
     fast, slow = peak_of(job.machine, job.modes.precision)

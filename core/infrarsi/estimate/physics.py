@@ -15,7 +15,7 @@ from infrarsi.estimate.job import Job
 from infrarsi.estimate.memory_terms import stage_terms
 from infrarsi.units import GIB
 
-_FITS = 0.85
+_FITS = 0.75
 
 
 @dataclass(frozen=True, slots=True)

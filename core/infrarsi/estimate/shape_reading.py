@@ -1,5 +1,7 @@
 """From what is told of a model to its whole `Shape`; what had to be guessed is named in it."""
 
+from dataclasses import dataclass
+
 from infrarsi.estimate.fields import Fields, UnreadableJob
 from infrarsi.estimate.shape import Shape, counted, depth_and_width, size_of
 
@@ -15,64 +17,108 @@ def read_shape(told: Fields) -> Shape:
         UnreadableJob: neither parameters nor a shape are told, nor a name with a size in it.
     """
     assumed: list[str] = []
-    total, active = _told_counts(told, assumed)
     layers, width = told.count("n_layers"), told.count("d_model")
+    total, active = _told_counts(told, layers is not None and width is not None, assumed)
     if total is None and (layers is None or width is None):
         raise UnreadableJob(
             "The model's size is unknown.", "Give n_params, or n_layers and d_model."
         )
-    tied = told.truth("tied_embeddings")
-    gated = told.truth("gated_mlp")
-    vocab = told.count("vocab_size")
-    if vocab is None:
-        vocab = _VOCAB_LARGE if (total or 0) > _LARGE_MODEL else _VOCAB_SMALL
-        assumed.append("vocab_size")
     experts, top_k = told.count("n_experts") or 0, told.count("topk") or 0
-    is_moe = experts > 1 or told.word("arch") == "moe" or (told.number("params_expert") or 0) > 0
-    if layers is None or width is None:
-        assumed += [n for n, v in (("n_layers", layers), ("d_model", width)) if v is None]
-        layers, width = _guess_depth(told, total or 0, active, is_moe, layers, width, vocab)
-    heads = told.count("n_heads") or max(1, round(width / (told.count("d_head") or 128)))
-    head_dim = told.count("d_head") or max(1, width // heads)
-    kv_heads = told.count("n_kv_heads") or heads
-    ffn = told.count("d_ffn")
-    if gated is None:
-        gated = (ffn is not None and ffn % width != 0) or (ffn is None and width >= 2048)
-        gated = gated or (ffn is not None and ffn != 4 * width and kv_heads < heads)
-        assumed.append("gated_mlp")
-    tables = vocab * width
-    if tied is None:
-        tied = not gated
-        assumed.append("tied_embeddings")
-    ffn = ffn or (round(8 * width / 3) if gated else 4 * width)
-    dense = counted(
-        layers, width, heads * head_dim, kv_heads * head_dim, ffn, gated, tables * (2 - tied)
-    )
-    ffn_expert = told.count("d_ffn_expert") or 0
-    shared = told.count("n_shared_experts") or 0
+    sparse = active is not None and total is not None and active < 0.9 * total
+    is_moe = experts > 1 or told.word("arch") == "moe" or sparse
+    block = _read_block(told, total or 0, active, is_moe, assumed)
+    ffn_expert, shared = told.count("d_ffn_expert") or 0, told.count("n_shared_experts") or 0
+    routed = 0.0
     if is_moe:
         experts, top_k = _expert_numbers(experts, top_k, assumed)
-        ffn_expert = ffn_expert or ffn
-        one = layers * (3 if gated else 2) * width * ffn_expert
-        attention = counted(
-            layers, width, heads * head_dim, kv_heads * head_dim, 0, gated, tables * (2 - tied)
-        )
-        outside = attention + shared * one
+        ffn_expert = ffn_expert or block.ffn
+        one = block.layers * block.products * block.width * ffn_expert
+        outside = block.params(0) + shared * one
         total, active, routed = _moe_counts(total, active, experts, top_k, outside, one)
         routed = _told_routed(told, total, experts, routed)
     else:
         experts = top_k = 0
-        total = total or dense
-        active, routed = active or total, 0.0
+        total = total or block.params(block.ffn)
+        active = active or total
     return Shape(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, head_dim=head_dim, ffn=ffn,
-        vocab=vocab, gated=gated, tied=tied, experts=experts, top_k=top_k, ffn_expert=ffn_expert,
+        layers=block.layers, width=block.width, heads=block.heads, kv_heads=block.kv_heads,
+        head_dim=block.head_dim, ffn=block.ffn, vocab=block.vocab, gated=block.gated,
+        tied=block.tied, experts=experts, top_k=top_k, ffn_expert=ffn_expert,
         shared_experts=shared, params=total, active_params=min(active, total),
         expert_params=routed, assumed=tuple(assumed),
     )  # fmt: skip
 
 
-def _told_counts(told: Fields, assumed: list[str]) -> tuple[float | None, float | None]:
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The dense part's shape."""
+
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    gated: bool
+    tied: bool
+
+    @property
+    def products(self) -> int:
+        """Matrices of a feed-forward layer."""
+        return 3 if self.gated else 2
+
+    def params(self, ffn: int) -> float:
+        """All parameters with feed-forward layers of that width."""
+        tables = self.vocab * self.width * (1 if self.tied else 2)
+        attention, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return counted(self.layers, self.width, attention, kv, ffn, self.gated, tables)
+
+
+def _read_block(
+    told: Fields, total: float, active: float | None, is_moe: bool, assumed: list[str]
+) -> _Block:
+    layers, width = told.count("n_layers"), told.count("d_model")
+    vocab = told.count("vocab_size")
+    if vocab is None:
+        vocab = _VOCAB_LARGE if total > _LARGE_MODEL else _VOCAB_SMALL
+        assumed.append("vocab_size")
+    if layers is None or width is None:
+        assumed += [n for n, v in (("n_layers", layers), ("d_model", width)) if v is None]
+        layers, width = _guess_depth(total, active, is_moe, layers, width, vocab)
+    heads = told.count("n_heads") or max(1, round(width / (told.count("d_head") or 128)))
+    kv_heads = told.count("n_kv_heads") or heads
+    ffn, gated = told.count("d_ffn"), told.truth("gated_mlp")
+    if gated is None:
+        gated = _looks_gated(ffn, width, kv_heads < heads)
+        assumed.append("gated_mlp")
+    tied = told.truth("tied_embeddings")
+    if tied is None:
+        tied = not gated
+        assumed.append("tied_embeddings")
+    return _Block(
+        layers=layers,
+        width=width,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=told.count("d_head") or max(1, width // heads),
+        ffn=ffn or (round(8 * width / 3) if gated else 4 * width),
+        vocab=vocab,
+        gated=gated,
+        tied=tied,
+    )
+
+
+def _looks_gated(ffn: int | None, width: int, grouped: bool) -> bool:
+    """Gated layers are not four widths wide; without a width, models since 2023 are gated."""
+    if ffn is None:
+        return width >= 2048
+    return ffn % width != 0 or (ffn != 4 * width and grouped)
+
+
+def _told_counts(
+    told: Fields, shaped: bool, assumed: list[str]
+) -> tuple[float | None, float | None]:
     dense, routed = told.positive("params_dense"), told.number("params_expert")
     total, active = told.positive("n_params"), told.positive("n_active_params")
     if dense is not None:
@@ -80,7 +126,7 @@ def _told_counts(told: Fields, assumed: list[str]) -> tuple[float | None, float 
         routed = _whole_routed(routed or 0.0, dense, total, experts)
         share = (told.count("topk") or 1) / experts if experts else 0.0
         return dense + routed, dense + routed * share
-    if total is None:
+    if total is None and not shaped:
         total, named = size_of(told.text("model"))
         active = active or named
         if total is not None:
@@ -129,7 +175,6 @@ def _moe_counts(
 
 
 def _guess_depth(
-    told: Fields,
     total: float,
     active: float | None,
     is_moe: bool,

@@ -1,36 +1,12 @@
-"""Estimate: step time and memory of described jobs, one JSON object a line; no run, no GPU.
-
-Only the shape of the answer is here so far: every line says that estimates are not built yet.
-"""
+"""Estimate: step time and memory of described jobs, one JSON object a line; no run, no GPU."""
 
 import json
 from collections.abc import Iterable, Iterator
 
 from pydantic import RootModel
 
+from infrarsi.estimate import Estimate, UnreadableJob, estimate_job
 from infrarsi.frozen import Frozen
-
-_NOT_BUILT = "Estimates of described jobs are not built yet."
-
-
-class Bounds(Frozen):
-    """A value with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-class Estimate(Frozen):
-    """What is expected of one described job. `omitted` names what the model leaves out."""
-
-    step_time_s: Bounds
-    tokens_per_s_per_gpu: Bounds
-    mfu_frac: Bounds
-    peak_mem_gib: Bounds
-    p_fit: float
-    memory_terms_gib: dict[str, float]
-    omitted: tuple[str, ...]
 
 
 class Unanswered(Frozen):
@@ -57,4 +33,7 @@ def _estimate_line(line: str) -> Estimate | Unanswered:
         return Unanswered(error=f"Not JSON: {error}.")
     if not isinstance(job, dict):
         return Unanswered(error="Not a JSON object.")
-    return Unanswered(error=_NOT_BUILT)
+    try:
+        return estimate_job(job)
+    except UnreadableJob as error:
+        return Unanswered(error=str(error))
