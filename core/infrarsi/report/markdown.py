@@ -181,7 +181,8 @@ def _finalists(finalists: Iterable[Finalist]) -> Iterator[str]:
             yield "## Confirmation"
             yield ""
         gain = "" if finalist.speedup is None else f", {describe_speedup(finalist.speedup)}"
-        yield f"- trial {finalist.trial}: {_VERDICTS[finalist.verdict]}{gain}"
+        parts = f" without {', '.join(finalist.pruned)}" if finalist.pruned else ""
+        yield f"- trial {finalist.trial}{parts}: {_VERDICTS[finalist.verdict]}{gain}"
         yield from (f"  - {v.code} {one_line(v.message, 500)}" for v in finalist.violations)
         yield from (f"  - missing: {one_line(missing, 500)}" for missing in finalist.missing)
 

@@ -2,7 +2,7 @@
 
 from infrarsi.flops import mfu
 from infrarsi.frozen import Frozen
-from infrarsi.patches import Materialised, describe, materialise
+from infrarsi.patches import Declined, Materialised, describe, materialise
 from infrarsi.wire.messages import Plan, Planned
 from infrarsi.wire.results import (
     Calibration,
@@ -20,7 +20,12 @@ from infrarsi_runner.procedures.calibrating import N_DEVICES, machine_name
 from infrarsi_runner.procedures.confirmation import Confirmation, Confirming, Effort
 from infrarsi_runner.procedures.costs import add_up
 from infrarsi_runner.procedures.doctor import doctor
-from infrarsi_runner.procedures.finalists import Chosen, FrozenBundle, choose_finalists
+from infrarsi_runner.procedures.finalists import (
+    Chosen,
+    FrozenBundle,
+    choose_finalists,
+    next_finalist,
+)
 from infrarsi_runner.procedures.job import Job, open_job
 from infrarsi_runner.procedures.pairing import FrozenCandidate
 from infrarsi_runner.procedures.screening import Screening
@@ -61,7 +66,7 @@ def campaign(context: Context) -> RunResult:
         )
     searched_s = context.once("searched/at", float, context.now_s)
     deadline_s = started_s + doctor_s + 60 * context.request.budget.minutes
-    finalists, promotion = _confirm(context, job, calibration, ranked.finalists, deadline_s)
+    finalists, promotion = _confirm(context, job, calibration, ranked, deadline_s)
     ended_s = context.once("ended", float, context.now_s)
     return RunResult(
         campaign=context.request.id,
@@ -97,39 +102,42 @@ def _learned(calibration: Calibration, search: Search) -> Learned:
 
 
 def _confirm(
-    context: Context,
-    job: Job,
-    calibration: Calibration,
-    ranked: tuple[FrozenBundle, ...],
-    deadline_s: float,
+    context: Context, job: Job, calibration: Calibration, chosen: Chosen, deadline_s: float
 ) -> tuple[tuple[Finalist, ...], Promotion | None]:
+    """Confirm one bundle after the other until one is accepted."""
     finalists: list[Finalist] = []
-    effort = Effort(protocol=job.lock.contract.protocol, deadline_s=deadline_s)
-    for bundle in ranked:
-        made = materialise(bundle.candidate, job.space, job.sources, job.lock.contract.launch)
-        assert isinstance(made, Materialised)
-        name = f"trial-{bundle.trial}"
-        tree = context.trees.candidate(job.commit, made.edits, f"{name}-confirmed")
-        frozen = FrozenCandidate(name=name, tree=tree, launch=made.launch)
+    tried: list[tuple[FrozenBundle, str]] = []
+    protocol = job.lock.contract.protocol
+    effort = Effort(protocol=protocol, deadline_s=deadline_s)
+    while bundle := next_finalist(chosen, job.space, tried, protocol.max_finalists):
+        made = materialise(bundle.candidate, job.space, job.sources, job.launch)
+        if isinstance(made, Declined):
+            tried.append((bundle, "rejected"))
+            continue
+        tree = context.trees.candidate(job.commit, made.edits, f"{bundle.name}-confirmed")
+        frozen = FrozenCandidate(name=bundle.name, tree=tree, launch=made.launch)
         confirmed = context.once(
-            f"confirmed/{name}",
+            f"confirmed/{bundle.name}",
             Confirmation,
             lambda frozen=frozen: Confirming(context, job, frozen, calibration, effort).run(),
         )
         context.trees.discard(tree)
-        finalists.append(
-            Finalist(
-                trial=bundle.trial,
-                pruned=bundle.pruned,
-                verdict=confirmed.verdict,
-                violations=confirmed.judged.violations,
-                missing=confirmed.judged.missing,
-                speedup=confirmed.speedup,
-            )
-        )
+        tried.append((bundle, confirmed.verdict))
+        finalists.append(_finalist(bundle, confirmed))
         if confirmed.verdict == "accepted":
             return tuple(finalists), _promotion(job, calibration, bundle, made, confirmed)
     return tuple(finalists), None
+
+
+def _finalist(bundle: FrozenBundle, confirmed: Confirmation) -> Finalist:
+    return Finalist(
+        trial=bundle.trial,
+        pruned=bundle.pruned,
+        verdict=confirmed.verdict,
+        violations=confirmed.judged.violations,
+        missing=confirmed.judged.missing,
+        speedup=confirmed.speedup,
+    )
 
 
 def _promotion(

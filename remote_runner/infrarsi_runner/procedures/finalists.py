@@ -3,6 +3,9 @@
 A part is dropped where the searcher expects the bundle to be faster without it by more than a
 reading's noise, or not to change at all; what the noise cannot resolve stays grouped with the
 rest. The pruned bundle is confirmed as it is, on pairs of its own, whatever was expected of it.
+
+Where the judge rejects a bundle, whatever holds all of it would be rejected too and is passed
+over; a bundle that has lost one part of a rejected one may take the free place.
 """
 
 import math
@@ -19,17 +22,27 @@ _NO_CHANGE = 1e-9
 
 
 class FrozenBundle(Frozen):
-    """A finalist as it goes to confirmation; `pruned` are the parts of its trial it has lost."""
+    """A finalist as it goes to confirmation; `pruned` are the parts of its trial it has lost.
+
+    `without` is the one of them it lost in case the rest together with it is rejected.
+    """
 
     trial: int
     candidate: Candidate
     pruned: tuple[str, ...] = ()
+    without: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Names its confirmation in the campaign."""
+        return f"trial-{self.trial}" + (f"-without-{self.without}" if self.without else "")
 
 
 class Chosen(Frozen):
-    """The finalists in the order they are confirmed."""
+    """The finalists in the order they are confirmed, and what may take a rejected one's place."""
 
     finalists: tuple[FrozenBundle, ...]
+    fallbacks: tuple[FrozenBundle, ...] = ()
 
 
 def choose_finalists(
@@ -55,7 +68,55 @@ def choose_finalists(
             bundle.candidate != other.candidate for other in chosen
         ):
             chosen.append(bundle)
-    return Chosen(finalists=tuple(chosen))
+    fallbacks = _fallbacks(job.space, chosen, search, baseline_s)
+    return Chosen(finalists=tuple(chosen), fallbacks=fallbacks)
+
+
+def next_finalist(
+    chosen: Chosen, space: Space, tried: Sequence[tuple[FrozenBundle, str]], most: int
+) -> FrozenBundle | None:
+    """What is confirmed next, or None.
+
+    Args:
+        chosen: as `choose_finalists` chose.
+        space: the job's.
+        tried: bundles with the verdict of their confirmation.
+        most: how many may be confirmed in all.
+    """
+    if len(tried) >= most:
+        return None
+    rejected = [bundle for bundle, verdict in tried if verdict == "rejected"]
+    trials = {bundle.trial for bundle in rejected}
+    left = [*chosen.finalists, *(b for b in chosen.fallbacks if b.trial in trials)]
+    known = [bundle.candidate for bundle, _ in tried]
+    refused = [bundle.candidate.changed(space).items() for bundle in rejected]
+    for bundle in left:
+        changed = bundle.candidate.changed(space).items()
+        if bundle.candidate not in known and not any(parts <= changed for parts in refused):
+            return bundle
+    return None
+
+
+def _fallbacks(
+    space: Space, chosen: Sequence[FrozenBundle], search: Predicting, baseline_s: float
+) -> tuple[FrozenBundle, ...]:
+    """Each bundle without one of its parts, those that are expected to be fastest first."""
+    start = space.default_setting()
+    made = [
+        FrozenBundle(
+            trial=bundle.trial,
+            candidate=Candidate(setting={**bundle.candidate.setting, name: start[name]}),
+            pruned=(*bundle.pruned, name),
+            without=name,
+        )
+        for bundle in chosen
+        for name in bundle.candidate.changed(space)
+        if len(bundle.candidate.changed(space)) > 1
+    ]
+    predicted = search.predict([bundle.candidate.setting for bundle in made]) if made else []
+    timed = [(p["step_time_s"]["value"], b) for p, b in zip(predicted, made, strict=True)]
+    faster = sorted((pair for pair in timed if pair[0] < baseline_s), key=lambda pair: pair[0])
+    return tuple(bundle for _, bundle in faster)
 
 
 def _prune(space: Space, trial: Trial, search: Predicting, noise_sd: float) -> FrozenBundle:

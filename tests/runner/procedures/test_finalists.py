@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from infrarsi.contract.catalogue import violation
 from infrarsi.knobs import Candidate, Setting
 from infrarsi.trial import Completed, Outcome, Rejected, Trial
-from infrarsi_runner.procedures.finalists import FrozenBundle, choose_finalists
+from infrarsi_runner.procedures.finalists import (
+    Chosen,
+    FrozenBundle,
+    choose_finalists,
+    next_finalist,
+)
 from infrarsi_runner.procedures.job import Job
 
 NOISE = 0.01
@@ -104,3 +109,60 @@ def test_at_most_three_go_to_confirmation(job: Job, readings: list[tuple[float, 
     found = chosen(job, {"a": -0.1, "b": -0.2, "c": -0.3}, *trials)
     assert len(found) <= 3
     assert len({str(bundle.candidate.setting) for bundle in found}) == len(found)
+
+
+def confirmations(job: Job, chosen: Chosen, guilty: set[str], most: int = 3) -> list[str]:
+    """Names of what is confirmed where the judge rejects whatever has all of the guilty parts."""
+    tried: list[tuple[FrozenBundle, str]] = []
+    while bundle := next_finalist(chosen, job.space, tried, most):
+        is_guilty = guilty <= bundle.candidate.changed(job.space).keys()
+        tried.append((bundle, "rejected" if is_guilty else "accepted"))
+        if not is_guilty:
+            break
+    return [bundle.name for bundle, _ in tried]
+
+
+def all_chosen(job: Job, effects: Mapping[str, float], *trials: Trial) -> Chosen:
+    return choose_finalists(job, [trial(0, 1.0), *trials], Effects(effects), noise_sd=NOISE)
+
+
+def test_what_holds_a_rejected_bundle_is_passed_over(job: Job) -> None:
+    found = all_chosen(
+        job,
+        {"a": -0.3, "b": -0.2, "c": -0.1},
+        trial(1, 0.60, "a", "b"),
+        trial(2, 0.61, "a", "b", "c"),
+        trial(3, 0.80, "b", "c"),
+    )
+    assert confirmations(job, found, {"a", "b"}) == ["trial-1", "trial-3"]
+
+
+def test_a_rejected_bundle_is_tried_again_without_its_least_useful_part(job: Job) -> None:
+    found = all_chosen(job, {"a": -0.3, "b": -0.2, "c": -0.1}, trial(1, 0.55, *"abc"))
+    assert confirmations(job, found, {"c"}) == ["trial-1", "trial-1-without-c"]
+    assert confirmations(job, found, {"b"}) == ["trial-1", "trial-1-without-c", "trial-1-without-b"]
+    assert confirmations(job, found, {"a"}, most=2) == ["trial-1", "trial-1-without-c"]
+
+
+def test_without_a_rejection_only_measured_bundles_are_confirmed(job: Job) -> None:
+    found = all_chosen(job, {"a": -0.3, "b": -0.2}, trial(1, 0.6, "a", "b"))
+    [first] = found.finalists
+    assert next_finalist(found, job.space, [(first, "not_resolved")], 3) is None
+
+
+def test_a_single_part_that_is_rejected_has_no_fallback(job: Job) -> None:
+    found = all_chosen(job, {"a": -0.3}, trial(1, 0.7, "a"))
+    assert confirmations(job, found, {"a"}) == ["trial-1"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sets(st.sampled_from("abc"), min_size=1), max_size=5),
+    st.sets(st.sampled_from("abc"), min_size=1),
+)
+def test_no_bundle_is_confirmed_twice_nor_more_than_three(
+    job: Job, bundles: list[set[str]], guilty: set[str]
+) -> None:
+    trials = [trial(n, 0.5 + 0.01 * n, *sorted(names)) for n, names in enumerate(bundles, 1)]
+    names = confirmations(job, all_chosen(job, {"a": -0.3, "b": -0.2, "c": -0.1}, *trials), guilty)
+    assert len(names) == len(set(names)) <= 3
