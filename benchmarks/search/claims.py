@@ -4,6 +4,7 @@ A claim is taken around the truth at a few random allowed settings, then bent by
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ DRAWS = 9
 
 
 def true_effect(
-    w: Workload, knob: Knob, choice: object, rng: np.random.Generator
+    w: Workload, knob: Knob, choice: Any, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Median log speed-up and log growth of memory of a value against the baseline's.
 
@@ -54,9 +55,7 @@ def make_claims(w: Workload, seed: int, flipped: bool = False) -> list[Setting]:
     return claims
 
 
-def claim(
-    w: Workload, knob: Knob, choice: object, rng: np.random.Generator, flipped: bool
-) -> Setting:
+def claim(w: Workload, knob: Knob, choice: Any, rng: np.random.Generator, flipped: bool) -> Setting:
     """One source's claim of one value."""
     source = str(rng.choice(list(SOURCES)))
     bias, spread = SOURCES[source]

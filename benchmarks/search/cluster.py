@@ -4,6 +4,7 @@ Leaves out how long anything takes (`times`, `traffic`) and what it holds (`memo
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 GIB = 1 << 30
 
@@ -125,12 +126,12 @@ class Constants:
     reduce_bytes: float = 4.0
     overlap: float = 0.7  # share of the backward that can hide communication
     late_stage: float = 0.0  # extra layers' worth on the last stage beside the logits
-    pairs: tuple[tuple[str, object, str, object, float, float], ...] = ()  # log time, log memory
-    singles: tuple[tuple[str, object, float], ...] = ()  # log time
+    pairs: tuple[tuple[str, Any, str, Any, float, float], ...] = ()  # log time, log memory
+    singles: tuple[tuple[str, Any, float], ...] = ()  # log time
     extra: dict[str, float] = field(default_factory=dict)
 
 
-DEFAULTS: dict[str, object] = {
+DEFAULTS: dict[str, Any] = {
     "mbs": 1,
     "tp": 1,
     "pp": 1,
@@ -196,7 +197,7 @@ DEFAULTS.update(dict.fromkeys(PATCHES, False))
 class Config:
     """A configuration in the simulator's own words, with what follows from it."""
 
-    c: dict[str, object]
+    c: dict[str, Any]
     gpus: int
     model: Model
 

@@ -1,6 +1,8 @@
 """Builders of knobs in a workload's own spelling, and of the hidden interactions by seed."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,22 +10,22 @@ from search.cluster import PATCHES, Constants
 from search.workload import Break, Knob
 
 
-def ordinal(own: str, name: str, choices: Iterable[object], kind: str = "setting") -> Knob:
+def ordinal(own: str, name: str, choices: Iterable[Any], kind: str = "setting") -> Knob:
     """A knob of ordered numbers; their values mean themselves."""
     return Knob(own=own, name=name, type="ordinal", choices=tuple(choices), kind=kind)
 
 
-def degree(own: str, name: str, choices: Iterable[object]) -> Knob:
+def degree(own: str, name: str, choices: Iterable[Any]) -> Knob:
     """A parallelism knob."""
     return ordinal(own, name, choices, "parallelism")
 
 
-def integer(own: str, name: str, choices: Iterable[object]) -> Knob:
+def integer(own: str, name: str, choices: Iterable[Any]) -> Knob:
     """A knob of integers."""
     return Knob(own=own, name=name, type="integer", choices=tuple(choices))
 
 
-def named(own: str, name: str, choices: dict[object, object], kind: str = "setting") -> Knob:
+def named(own: str, name: str, choices: dict[Any, Any], kind: str = "setting") -> Knob:
     """A categorical knob: spelled value to the simulator's."""
     return Knob(
         own=own,
@@ -49,7 +51,7 @@ def patches(**names: str) -> tuple[Knob, ...]:
     )
 
 
-def breaks(*rows: tuple[str, dict[str, object]]) -> tuple[Break, ...]:
+def breaks(*rows: tuple[str, dict[str, Any]]) -> tuple[Break, ...]:
     """Breaks from (status, {knob: value or tuple of values})."""
     return tuple(
         Break(
@@ -76,4 +78,4 @@ def surprises(seed: int, knobs: tuple[Knob, ...], base: Constants) -> Constants:
         if k.kind != "parallelism" and rng.random() < 0.35:
             value = k.values[int(rng.integers(1, len(k.values)))]
             singles.append((k.own, value, float(rng.normal(0.0, 0.015))))
-    return Constants(**{**vars(base), "pairs": tuple(pairs), "singles": tuple(singles)})
+    return replace(base, pairs=tuple(pairs), singles=tuple(singles))

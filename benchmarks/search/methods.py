@@ -6,15 +6,15 @@ first, and that counts as its first trial.
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from infrarsi.search import Searcher
 from search.claims import make_claims
-from search.workload import Setting, Workload
+from search.workload import Searched, Setting, Workload
 
-Outcome = dict[str, object]
+Outcome = dict[str, Any]
 
 
 class Method(Protocol):
@@ -43,7 +43,7 @@ class BestMeasured:
 class RandomValid(BestMeasured):
     """A random allowed setting every time."""
 
-    def __init__(self, w: Workload, seed: int) -> None:
+    def __init__(self, w: Searched, seed: int) -> None:
         super().__init__()
         self.sample, self.rng = w.sample, np.random.default_rng([seed, 1])
 
@@ -85,7 +85,7 @@ class CoordinateDescent(BestMeasured):
 class Ours:
     """`infrarsi.search.Searcher` through its public surface."""
 
-    def __init__(self, w: Workload, seed: int, *, claims: str = "true", **options: object) -> None:
+    def __init__(self, w: Workload, seed: int, *, claims: str = "true", **options: Any) -> None:
         job = None if options.pop("no_job", False) else w.job
         told = [] if claims == "none" else make_claims(w, seed, flipped=claims == "flipped")
         known = {"valid": w.valid, "sample": w.sample, "job": job, "claims": told, "seed": seed}
@@ -101,12 +101,12 @@ class Ours:
         return self.searcher.best()
 
 
-def ours(**options: object) -> Callable[[Workload, int], Method]:
+def ours(**options: Any) -> Callable[[Workload, int], Method]:
     """A maker of `Ours` with options."""
     return lambda w, seed: Ours(w, seed, **options)
 
 
-def without(part: str, **options: object) -> Callable[[Workload, int], Method]:
+def without(part: str, **options: Any) -> Callable[[Workload, int], Method]:
     """A maker of `Ours` with one part taken out."""
     return ours(without=(part,), **options)
 
@@ -128,6 +128,7 @@ OURS: dict[str, Callable[[Workload, int], Method]] = {
 
 def methods() -> dict[str, Callable[[Workload, int], Method]]:
     """Every method by name; the peers that need Optuna are imported only here."""
-    from search.peers import PEERS
+    from search.peers import PEERS, seeded_tpe
 
-    return {**OURS, "random": RandomValid, "coordinate": CoordinateDescent, **PEERS}
+    simple = {"random": RandomValid, "coordinate": CoordinateDescent}
+    return {**OURS, **simple, **PEERS, "optuna-tpe-our-seeds": seeded_tpe}

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from search import workloads
+from search import megatron, workloads
 from search.cluster import H100, Constants, Model
 from search.knobs import breaks, degree, integer, named, ordinal, patches, surprises, switch
 from search.workload import Break, Knob, Workload
@@ -140,8 +140,8 @@ def all_workloads() -> dict[str, Workload]:
         workloads.dense_1b_1gpu(),
         workloads.dense_7b_8gpu(),
         workloads.dense_ceiling_16gpu(),
-        workloads.dense_13b_32gpu(),
-        workloads.dense_30b_64gpu(),
+        megatron.dense_13b_32gpu(),
+        megatron.dense_30b_64gpu(),
         workloads.dense_3b_few_knobs(),
         moe_8x7b_32gpu(),
         moe_64_experts_64gpu(),

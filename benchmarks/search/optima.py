@@ -91,7 +91,7 @@ def pair_descend(w: Workload, start: Setting, layouts: bool) -> tuple[float, Set
 def find(w: Workload) -> tuple[float, Setting]:
     """The strongest search here: every layout, random starts, then pairs from the best ends."""
     rng = np.random.default_rng(0)
-    ends = []
+    ends: list[tuple[float, Setting]] = []
     for layout in w.layouts:
         ends.append(descend(w, w.baseline | layout))
         starts = (w.sample(rng) | layout for _ in range(1 if len(w.layouts) > 100 else 6))

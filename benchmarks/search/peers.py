@@ -8,6 +8,7 @@ left out, or told with a penalised value.
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import optuna
@@ -15,7 +16,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import TrialState
 
 from search.methods import BestMeasured, Ours, Outcome
-from search.workload import Setting, Workload
+from search.workload import Knob, Searched, Setting, Workload
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 warnings.filterwarnings("ignore", module="optuna")
@@ -27,11 +28,10 @@ class Optuna(BestMeasured):
 
     def __init__(
         self,
-        w: Workload,
+        w: Searched,
         seed: int,
         sampler: Callable[[int], optuna.samplers.BaseSampler],
         penalty: bool,
-        seeds: int = 0,
     ) -> None:
         super().__init__()
         self.w, self.penalty = w, penalty
@@ -39,7 +39,7 @@ class Optuna(BestMeasured):
         self.study = optuna.create_study(sampler=sampler(seed))
         self.space = {k["name"]: k["distribution"] for k in distributions(w)}
         self.worst = 0.0
-        self.first = first_of_ours(w, seed, seeds)
+        self.first: list[Setting] = []
 
     def ask(self) -> Setting:
         if self.first:
@@ -74,24 +74,24 @@ class Optuna(BestMeasured):
         )
 
 
-def distributions(w: Workload) -> list[dict[str, object]]:
+def distributions(w: Searched) -> list[dict[str, Any]]:
     """Optuna's distribution of every knob."""
     return [{"name": k.name, "distribution": distribution(k)} for k in w.knobs]
 
 
-def distribution(k) -> BaseDistribution:
+def distribution(k: Knob) -> BaseDistribution:
     """Ranks of ordered knobs, else categories."""
     if k.type in ("ordinal", "integer"):
         return IntDistribution(0, len(k.choices) - 1)
     return CategoricalDistribution(list(k.choices))
 
 
-def decoded(k, value: object) -> object:
+def decoded(k: Knob, value: Any) -> Any:
     """A knob's value from Optuna's."""
     return k.choices[value] if k.type in ("ordinal", "integer") else value
 
 
-def encoded(k, value: object) -> object:
+def encoded(k: Knob, value: Any) -> Any:
     """Optuna's value of a knob's."""
     return k.choices.index(value) if k.type in ("ordinal", "integer") else value
 
@@ -117,10 +117,16 @@ def gp(seed: int) -> optuna.samplers.BaseSampler:
         return optuna.samplers.GPSampler(seed=seed, deterministic_objective=False)
 
 
-PEERS: dict[str, Callable[[Workload, int], Optuna]] = {
+def seeded_tpe(w: Workload, seed: int) -> Optuna:
+    """TPE that starts with what ours would start with."""
+    method = Optuna(w, seed, tpe, penalty=True)
+    method.first = first_of_ours(w, seed, 6)
+    return method
+
+
+PEERS: dict[str, Callable[[Searched, int], Optuna]] = {
     "optuna-tpe": lambda w, s: Optuna(w, s, tpe, penalty=False),
     "optuna-tpe-penalised": lambda w, s: Optuna(w, s, tpe, penalty=True),
-    "optuna-tpe-our-seeds": lambda w, s: Optuna(w, s, tpe, penalty=True, seeds=6),
     "optuna-gp": lambda w, s: Optuna(w, s, gp, penalty=False),
     "optuna-gp-penalised": lambda w, s: Optuna(w, s, gp, penalty=True),
 }

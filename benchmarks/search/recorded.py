@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ COLUMNS = {
     "micro_batch_size": "micro_batch_seqs",
     "zero_stage": "zero_stage",
 }
-Place = tuple[object, ...]
+Place = tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Row:
     peak_gib: float
 
     @property
-    def outcome(self) -> dict[str, object]:
+    def outcome(self) -> dict[str, Any]:
         """As a trial would tell it."""
         if self.status != "ok":
             return {"status": self.status}
@@ -63,22 +64,11 @@ class Table:
     model: str
     gpus: int
     rows: dict[Place, Row]
+    knobs: tuple[Knob, ...]
     tried: set[Place] = field(default_factory=set)
 
     @cached_property
-    def knobs(self) -> tuple[Knob, ...]:
-        """The table's columns and the values recorded."""
-        found = []
-        for name in COLUMNS:
-            choices = sorted({row.setting[name] for row in self.rows.values()})
-            kind = "parallelism" if name in ("tp", "pp") else "setting"
-            found.append(
-                Knob(own=name, name=name, type="ordinal", choices=tuple(choices), kind=kind)
-            )
-        return tuple(found)
-
-    @cached_property
-    def space(self) -> dict[str, object]:
+    def space(self) -> dict[str, Any]:
         """The space as `Searcher` takes it."""
         return {
             "knobs": {
@@ -88,7 +78,7 @@ class Table:
         }
 
     @property
-    def job(self) -> dict[str, object]:
+    def job(self) -> dict[str, Any]:
         """What the table's page says of the job."""
         heads = MODELS[self.model]["heads"]
         return {
@@ -177,10 +167,20 @@ def recorded_rows() -> dict[tuple[str, int], dict[Place, Row]]:
 def tables() -> list[Table]:
     """Every table in which something ran, fresh."""
     return [
-        Table(name=f"{model}-{gpus}", model=model, gpus=gpus, rows=rows)
+        Table(name=f"{model}-{gpus}", model=model, gpus=gpus, rows=rows, knobs=knobs_of(rows))
         for (model, gpus), rows in recorded_rows().items()
         if any(row.status == "ok" for row in rows.values())
     ]
+
+
+def knobs_of(rows: dict[Place, Row]) -> tuple[Knob, ...]:
+    """The table's columns and the values recorded."""
+    found: list[Knob] = []
+    for name in COLUMNS:
+        choices = tuple(sorted({row.setting[name] for row in rows.values()}))
+        kind = "parallelism" if name in ("tp", "pp") else "setting"
+        found.append(Knob(own=name, name=name, type="ordinal", choices=choices, kind=kind))
+    return tuple(found)
 
 
 class OursOnTable:
@@ -194,11 +194,11 @@ class OursOnTable:
     def ask(self) -> Setting:
         return self.searcher.ask()
 
-    def tell(self, setting: Setting, outcome: dict[str, object]) -> None:
+    def tell(self, setting: Setting, outcome: dict[str, Any]) -> None:
         self.searcher.tell(setting, outcome)
 
 
-def makers() -> dict[str, Callable[[Table, int], object]]:
+def makers() -> dict[str, Callable[[Table, int], Any]]:
     """The methods tried on tables."""
     from search.peers import PEERS
 
@@ -210,7 +210,7 @@ def makers() -> dict[str, Callable[[Table, int], object]]:
     }
 
 
-def trials_needed(table: Table, make: Callable[[Table, int], object], seed: int) -> int:
+def trials_needed(table: Table, make: Callable[[Table, int], Any], seed: int) -> int:
     """Trials, the baseline's included, until one is within 5 % of the best recorded.
 
     What was tried already costs nothing when asked again, as a user would look it up.
@@ -234,7 +234,7 @@ def trials_needed(table: Table, make: Callable[[Table, int], object], seed: int)
             setting, again = table.repaired(setting, rng), 0
 
 
-def memory_cases(table: Table, seed: int, trials: int = 8) -> list[dict[str, object]]:
+def memory_cases(table: Table, seed: int, trials: int = 8) -> list[dict[str, Any]]:
     """What `predict` says of every row not told, after `trials` tells, the baseline among them."""
     method = OursOnTable(table, table.luck(seed))
     setting = table.baseline(seed)
@@ -247,7 +247,7 @@ def memory_cases(table: Table, seed: int, trials: int = 8) -> list[dict[str, obj
     return [case(table, row, answer) for row, answer in zip(rest, answers, strict=True)]
 
 
-def case(table: Table, row: Row, answer: dict[str, object]) -> dict[str, object]:
+def case(table: Table, row: Row, answer: dict[str, Any]) -> dict[str, Any]:
     """One prediction beside what was recorded."""
     memory = answer["peak_mem_gib"]
     return {

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from search.recorded import makers, memory_cases, tables, trials_needed
 
-Line = dict[str, object]
+Line = dict[str, Any]
 METHODS = ("ours", "ours-memory", "random", "optuna-tpe", "optuna-tpe-penalised")
 
 

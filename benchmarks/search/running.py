@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,10 @@ from search.workload import Workload
 
 BUDGET = 40
 MARKS = (10, 20, 40)
-Line = dict[str, object]
+Line = dict[str, Any]
 
 
-def run_method(
-    w: Workload, make: Callable[[Workload, int], Method], seed: int
-) -> dict[str, object]:
+def run_method(w: Workload, make: Callable[[Workload, int], Method], seed: int) -> dict[str, Any]:
     """Regrets at the marks, counts of failures, and CPU seconds of the asks."""
     method = make(w, seed)
     best = optimum(w.name)[1]

@@ -1,12 +1,13 @@
 """From kept lines to measures: medians, means, and paired differences with intervals."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from search.running import MARKS
 
-Line = dict[str, object]
+Line = dict[str, Any]
 
 
 def by_method(lines: Iterable[Line]) -> dict[str, list[Line]]:
@@ -44,7 +45,7 @@ def paired(ours: list[Line], other: list[Line], field: str) -> tuple[float, floa
     Workloads are drawn, then seeds within them, since seeds of one workload are alike.
     """
     own = {(line["place"], line["seed"]): float(line[field]) for line in ours}
-    groups: dict[object, list[float]] = {}
+    groups: dict[Any, list[float]] = {}
     for line in other:
         place = (line["place"], line["seed"])
         if place in own:

@@ -4,17 +4,18 @@ The knobs carry the workload's own spellings; `Workload.config` turns them into 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from typing import Any, Protocol
 
 import numpy as np
 
 from search.cluster import DEFAULTS, Config, Constants, Device, Model
 from search.step import Step, run_step
 
-Setting = dict[str, object]
+Setting = dict[str, Any]
 LAYOUT = ("tp", "pp", "cp", "ep", "dp", "mbs", "accum", "vpp")
 
 
@@ -25,12 +26,12 @@ class Knob:
     own: str
     name: str
     type: str
-    choices: tuple[object, ...]
+    choices: tuple[Any, ...]
     kind: str = "setting"
-    means: tuple[object, ...] = ()
+    means: tuple[Any, ...] = ()
 
     @property
-    def values(self) -> tuple[object, ...]:
+    def values(self) -> tuple[Any, ...]:
         """The simulator's values, in the order of `choices`."""
         return self.means or self.choices
 
@@ -39,7 +40,7 @@ class Knob:
 class Break:
     """A conjunction of values that ends a trial, for instance in a compile error."""
 
-    when: tuple[tuple[str, tuple[object, ...]], ...]
+    when: tuple[tuple[str, tuple[Any, ...]], ...]
     status: str
 
     def hits(self, c: Config) -> bool:
@@ -47,7 +48,7 @@ class Break:
         return all(c.c[name] in values for name, values in self.when)
 
 
-NEEDS = {
+NEEDS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "seq_par": lambda c: c["tp"] > 1,
     "async_tp": lambda c: c["tp"] > 1,
     "comm_overlap": lambda c: c["tp"] > 1,
@@ -57,7 +58,7 @@ NEEDS = {
 }
 
 
-def switch_off(c: dict[str, object]) -> None:
+def switch_off(c: dict[str, Any]) -> None:
     """Code switches that do not act as off: they change nothing and break nothing."""
     for name, needs in NEEDS.items():
         if c[name] and not needs(c):
@@ -75,7 +76,7 @@ class Workload:
     constants: Constants
     knobs: tuple[Knob, ...]
     baseline: Setting
-    fixed: dict[str, object] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
     breaks: tuple[Break, ...] = ()
     facts: tuple[str, ...] | None = None
     noise: float = 0.013
@@ -84,7 +85,7 @@ class Workload:
     says_memory: float = 0.75
 
     @cached_property
-    def space(self) -> dict[str, object]:
+    def space(self) -> dict[str, Any]:
         """The space as `Searcher` takes it."""
         return {
             "knobs": {
@@ -94,7 +95,7 @@ class Workload:
         }
 
     @cached_property
-    def job(self) -> dict[str, object]:
+    def job(self) -> dict[str, Any]:
         """Facts about the job in the names of `Searcher`'s `job`."""
         m, d = self.model, self.device
         known = {
@@ -123,7 +124,7 @@ class Workload:
         return known if self.facts is None else {n: known[n] for n in self.facts}
 
     @cached_property
-    def _translate(self) -> dict[str, tuple[str, dict[object, object]]]:
+    def _translate(self) -> dict[str, tuple[str, dict[Any, Any]]]:
         return {
             k.name: (k.own, dict(zip(map(key, k.choices), k.values, strict=True)))
             for k in self.knobs
@@ -203,7 +204,7 @@ class Workload:
         """Seconds after which a step counts as a timeout."""
         return 6 * self.true_step(self.baseline).seconds
 
-    def run(self, setting: Setting, rng: np.random.Generator) -> dict[str, object]:
+    def run(self, setting: Setting, rng: np.random.Generator) -> dict[str, Any]:
         """One trial's outcome: 1 to 2 % of noise, stragglers, failures."""
         luck = draw(rng, self.noise)
         why = self.valid(setting)
@@ -226,7 +227,17 @@ class Workload:
                 return {"status": other}
 
 
-def key(value: object) -> tuple[str, object]:
+class Searched(Protocol):
+    """What a search may ask of a job: `Workload` here, `recorded.Table` there."""
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]: ...
+    def valid(self, setting: Setting) -> str | None: ...
+    def sample(self, rng: np.random.Generator) -> Setting: ...
+    def repaired(self, setting: Setting, rng: np.random.Generator) -> Setting: ...
+
+
+def key(value: Any) -> tuple[str, Any]:
     """A dictionary key that keeps True and 1 apart."""
     return (type(value).__name__, value)
 

@@ -1,5 +1,7 @@
 """The simulator that judges the search: facts that must hold whatever its numbers are."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from search.claims import make_claims
@@ -75,7 +77,7 @@ def test_a_larger_micro_batch_holds_more(workload: Workload) -> None:
         assert workload.true_step(large).peak_gib > 0.99 * workload.true_step(small).peak_gib
 
 
-def doubled(workload: Workload, setting: dict[str, object]) -> dict[str, object]:
+def doubled(workload: Workload, setting: dict[str, Any]) -> dict[str, Any]:
     """The setting with the next micro-batch, and half the accumulation where that is a knob."""
     knob = workload.knob_of["mbs"]
     place = min(knob.choices.index(setting[knob.name]) + 1, len(knob.choices) - 1)
@@ -119,9 +121,7 @@ def test_a_switch_that_does_not_act_changes_nothing() -> None:
         (MIXTURE, {"tp_size": 4, "expert_parallel": 32}, "expert"),
     ],
 )
-def test_the_static_check_says_why(
-    workload: Workload, change: dict[str, object], words: str
-) -> None:
+def test_the_static_check_says_why(workload: Workload, change: dict[str, Any], words: str) -> None:
     reason = workload.valid(workload.baseline | change)
     assert reason is not None
     assert words in reason
