@@ -2,7 +2,9 @@
 
 The natural log of the machine's slowness is a random walk, read with noise. Its rate and the
 noise are averaged over a grid under priors, so that two readings already say something (the
-noise a calibration has seen, a walk of 0.3 % a minute). Leaves out running anything.
+noise a calibration has seen, a walk of 0.3 % a minute). Where the walk starts is near the
+calibration as a rule, and anywhere where the machine meets another load: a mixture of both.
+Leaves out running anything.
 """
 
 import math
@@ -14,20 +16,30 @@ from numpy.typing import NDArray
 
 from infrarsi.frozen import Frozen
 
-_START_SD = 0.1
+_STARTS = np.array([0.03, 0.2, 1.0])
+_START_WEIGHTS = {0.03: 0.6, 0.2: 0.3, 1.0: 0.1}
 """How far the machine may be from its calibration before anything was read."""
 
-_RATES = np.array([0.0005, 0.001, 0.002, 0.003, 0.006, 0.012, 0.025, 0.05])
+_RATES = np.array([0.0005, 0.0015, 0.003, 0.006, 0.015, 0.05])
 """Standard deviation of the walk over a minute, natural log."""
 
 _USUAL_RATE = 0.003
-_NOISES = np.array([0.4, 0.6, 0.8, 1.0, 1.3, 1.8, 2.5, 4.0])
+_NOISES = np.array([0.4, 0.65, 1.0, 1.5, 2.3, 4.0])
 """The noise as a multiple of what was expected."""
 
 _PRIOR_SD = 0.7
 """Of both, natural log."""
 
 _Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """One point of the grid, all standard deviations, natural log; the rate is over a minute."""
+
+    start: float
+    rate: float
+    noise: float
 
 
 class Anchor(Frozen):
@@ -44,8 +56,7 @@ class Drift:
     anchors: tuple[Anchor, ...]
     noise_sd: float
     _weights: _Floats
-    _rates: _Floats
-    _noises: _Floats
+    _walks: tuple[_Walk, ...]
 
     def at(self, at_s: float) -> tuple[float, float]:
         """Natural log of how slow the machine was at that time, and its standard deviation.
@@ -54,10 +65,7 @@ class Drift:
         """
         if not self.anchors:
             return 0.0, 0.0
-        found = [
-            _posterior(self.anchors, rate, noise, at_s)
-            for rate, noise in zip(self._rates, self._noises, strict=True)
-        ]
+        found = [_posterior(self.anchors, walk, at_s) for walk in self._walks]
         means = np.array([mean for mean, _ in found])
         variances = np.array([variance for _, variance in found])
         mean = float(self._weights @ means)
@@ -73,7 +81,7 @@ class Drift:
         if not self.anchors:
             return True
         minutes = max(0.0, at_s - self.anchors[-1].at_s) / 60
-        added = float(self._weights @ self._rates**2) * minutes
+        added = float(self._weights @ [walk.rate**2 for walk in self._walks]) * minutes
         return added > self.noise_sd**2 * anchor_s / max(trial_s, 1e-9)
 
 
@@ -85,57 +93,58 @@ def fit_drift(anchors: Sequence[Anchor], noise_sd: float) -> Drift:
         noise_sd: a reading's noise as the calibration knows it, natural log, above 0.
     """
     ordered = tuple(sorted(anchors, key=lambda a: a.at_s))
-    rates, noises = (grid.ravel() for grid in np.meshgrid(_RATES, _NOISES * noise_sd))
+    walks = tuple(
+        _Walk(start=float(start), rate=float(rate), noise=float(noise))
+        for start in _STARTS
+        for rate in _RATES
+        for noise in _NOISES * noise_sd
+    )
     log_weights = np.array(
-        [
-            _log_likelihood(ordered, rate, noise)
-            - _surprise(rate, _USUAL_RATE)
-            - _surprise(noise, noise_sd)
-            for rate, noise in zip(rates, noises, strict=True)
-        ]
+        [_log_likelihood(ordered, walk) + _log_prior(walk, noise_sd) for walk in walks]
     )
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
-    return Drift(ordered, float(weights @ noises), weights, rates, noises)
+    return Drift(ordered, float(weights @ [walk.noise for walk in walks]), weights, walks)
 
 
-def _surprise(value: float, expected: float) -> float:
-    return 0.5 * (math.log(value / expected) / _PRIOR_SD) ** 2
+def _log_prior(walk: _Walk, noise_sd: float) -> float:
+    surprises = (walk.rate / _USUAL_RATE, walk.noise / noise_sd)
+    return math.log(_START_WEIGHTS[walk.start]) - sum(
+        0.5 * (math.log(ratio) / _PRIOR_SD) ** 2 for ratio in surprises
+    )
 
 
-def _covariance(left: _Floats, right: _Floats, rate: float) -> _Floats:
-    """Of the walk at two sets of times, s; it starts anywhere near the calibration."""
+def _covariance(left: _Floats, right: _Floats, walk: _Walk) -> _Floats:
+    """Of the walk at two sets of times, s after its start."""
     together: _Floats = np.minimum.outer(left, right)
-    return _START_SD**2 + rate**2 * together / 60
+    return walk.start**2 + walk.rate**2 * together / 60
 
 
 def _times(anchors: Sequence[Anchor]) -> _Floats:
     return np.array([a.at_s for a in anchors]) - anchors[0].at_s
 
 
-def _gram(anchors: Sequence[Anchor], rate: float, noise: float) -> _Floats:
+def _gram(anchors: Sequence[Anchor], walk: _Walk) -> _Floats:
     times = _times(anchors)
-    return _covariance(times, times, rate) + noise**2 * np.eye(len(times))
+    return _covariance(times, times, walk) + walk.noise**2 * np.eye(len(times))
 
 
-def _log_likelihood(anchors: Sequence[Anchor], rate: float, noise: float) -> float:
+def _log_likelihood(anchors: Sequence[Anchor], walk: _Walk) -> float:
     if not anchors:
         return 0.0
     read = np.array([a.log_ratio for a in anchors])
-    gram = _gram(anchors, rate, noise)
+    gram = _gram(anchors, walk)
     _, log_det = np.linalg.slogdet(gram)
     return float(-0.5 * (read @ np.linalg.solve(gram, read) + log_det))
 
 
-def _posterior(
-    anchors: Sequence[Anchor], rate: float, noise: float, at_s: float
-) -> tuple[float, float]:
+def _posterior(anchors: Sequence[Anchor], walk: _Walk, at_s: float) -> tuple[float, float]:
     """Mean and variance of the walk at a time. Before the first anchor it walks backwards."""
     time = at_s - anchors[0].at_s
     before = max(0.0, -time)
     here = np.array([max(0.0, time)])
-    across = _covariance(here, _times(anchors), rate)[0]
-    solved = np.linalg.solve(_gram(anchors, rate, noise), across)
+    across = _covariance(here, _times(anchors), walk)[0]
+    solved = np.linalg.solve(_gram(anchors, walk), across)
     read = np.array([a.log_ratio for a in anchors])
-    own = _covariance(here, here, rate)[0, 0] + rate**2 * before / 60
+    own = _covariance(here, here, walk)[0, 0] + walk.rate**2 * before / 60
     return float(solved @ read), float(own - solved @ across)

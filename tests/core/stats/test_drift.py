@@ -26,6 +26,17 @@ def test_a_slower_machine_is_seen_by_one_anchor() -> None:
     assert 0 < sd < 0.05
 
 
+def test_another_load_on_the_machine_is_no_noise() -> None:
+    faster = fit_drift(anchors((0, math.log(0.25))), 0.1)
+    assert faster.at(5.0)[0] < math.log(0.35)
+    assert faster.noise_sd < 0.2
+
+
+def test_a_reading_near_the_calibration_is_taken_for_noise() -> None:
+    mean, _ = fit_drift(anchors((0, 0.05)), 0.05).at(0.0)
+    assert 0 < mean < 0.03
+
+
 def test_between_two_anchors_the_drift_is_interpolated() -> None:
     drift = fit_drift(anchors((0, 0.0), (600, 0.2)), NOISE)
     at = [drift.at(s)[0] for s in (0, 150, 300, 450, 600)]
