@@ -50,9 +50,9 @@ class LeftOut:
         """Whether each observation lies in its interval; the spread is of the other sources."""
         inside = []
         for run, error in zip(self.fitting.runs, errors, strict=True):
-            features = spread_features(self.kind, run)
-            spread = self.tables[run.source].spread
-            inside.append(_within(spread, features, error))
+            table = self.tables[run.source]
+            features = spread_features(self.kind, run, table)
+            inside.append(_within(table.spread, features, error))
         return np.array(inside)
 
     def table_for(self, source: str) -> Table:

@@ -40,6 +40,8 @@ def _time_prior(term: str, name: str) -> float:
         return 0.1
     if not term:
         return 0.25
+    if term.endswith("network"):
+        return 1.2 if name == "one" else 0.6
     return 0.7 if name == "one" else 0.3
 
 
@@ -71,6 +73,8 @@ class Fitting:
         self.weights = source_weights(self.sources)
         self.learns = self._thinned(seed)
         self.whole = self._fit(np.ones(len(self.runs), bool), None)
+        table = read_table(self.table() | {"spread": _NO_SPREAD})
+        self.spread_rows = [spread_features(kind, run, table) for run in self.runs]
 
     def table(self, without: np.ndarray | None = None) -> dict:
         """Coefficients fitted to the runs that are not left out."""
@@ -106,9 +110,7 @@ class Fitting:
     def spread(self, errors: Sequence[np.ndarray], without: np.ndarray | None = None) -> dict:
         """The spread of one or more sets of left-out errors."""
         kept = np.ones(len(self.runs), bool) if without is None else ~without
-        rows = [
-            spread_features(self.kind, run) for run, k in zip(self.runs, kept, strict=True) if k
-        ]
+        rows = [row for row, keep in zip(self.spread_rows, kept, strict=True) if keep]
         return spread_of(
             np.concatenate([e[kept] for e in errors]),
             rows * len(errors),
@@ -136,9 +138,11 @@ def estimated(kind: Kind, run: Run, table: Table) -> float:
     return peak_memory(told_basis(run.job, run.basis), table).peak.value
 
 
-def spread_features(kind: Kind, run: Run) -> dict[str, float]:
+def spread_features(kind: Kind, run: Run, table: Table) -> dict[str, float]:
     """The features that the shipped code takes for the interval."""
-    return (time_spread_features if kind.name == "time" else memory_spread_features)(run.job)
+    if kind.name == "memory":
+        return memory_spread_features(run.job)
+    return time_spread_features(run.job, table.corrected(time_parts(run.job, physics(run.job))))
 
 
 def observed_runs(kind: Kind, runs: Sequence[Run]) -> list[Run]:

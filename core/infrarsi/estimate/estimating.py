@@ -86,7 +86,7 @@ def step_time(job: Job, costs: Physics, table: Table) -> Bounds:
     """Seconds of an optimizer step, never less than its FLOPs at the peak."""
     terms = table.corrected(time_parts(job, costs))
     least = (costs.flops - costs.recompute_flops) / max(peak_of(job.machine, job.modes.precision))
-    spread, features = table.spread, time_spread_features(job)
+    spread, features = table.spread, time_spread_features(job, terms)
     value = max(sum(terms.values()), least)
     return Bounds(
         value=value,

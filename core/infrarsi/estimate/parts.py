@@ -53,7 +53,7 @@ def time_parts(job: Job, costs: Physics) -> Parts:
         Part("linear", slowed * inside * counts.device_linear / fast, sized | kind),
         Part("attention", inside * rest / slow, _attention_features(job)),
         Part("traffic", inside * costs.traffic_s, {"moe": float(model.experts > 0)}),
-        Part("host", inside * LAYER_S * _layer_visits(job), _host_features(job)),
+        Part("host", inside * _host_s(job, costs), _host_features(job)),
         Part("step", STEP_S, {}),
     ]
     family = {f"family={job.modes.family}": 1.0}
@@ -64,6 +64,12 @@ def time_parts(job: Job, costs: Physics) -> Parts:
         calls = _calls(job, kind_of) * COLLECTIVE_S * spread
         parts.append(Part(f"{kind_of}_calls_{volume.link}", calls, family | far))
     return Parts(tuple(p for p in parts if p.size > 0), _shared_time(job))
+
+
+def _host_s(job: Job, costs: Physics) -> float:
+    """Host time that the device waits for: all of it where kernels are short, little where long."""
+    host = LAYER_S * _layer_visits(job)
+    return host * host / (host + costs.compute_s)
 
 
 def _sizes(job: Job) -> Features:
@@ -77,6 +83,8 @@ def _sizes(job: Job) -> Features:
         each = job.micro_tokens * model.top_k * layout.ep / model.experts * model.ffn_expert
         found["moe"] = 1.0
         found["small_experts"] = max(0.0, -math.log(each / 4096**2))
+    if job.modes.weight_bytes < 1.5:
+        found["quantised"] = 1.0
     return found
 
 
@@ -122,7 +130,7 @@ def _shared_time(job: Job) -> Features:
         "compiled": float(modes.compiled),
         "adapter": float(modes.adapter),
         "offload": float(modes.offload_activations),
-        "checkpoint_unknown": float(modes.checkpoint == ""),
+        f"guessed={modes.checkpoint}": float("act_ckpt_class" in job.assumed),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -145,20 +153,26 @@ def memory_parts(job: Job, first: bool) -> Parts:
         "communication_buffers": {},
     }
     parts = [Part(term, size, features[term]) for term, size in terms.items() if size > 0]
-    parts.append(Part("allocator", 0.5 * GIB, family))
+    parts.append(Part("allocator", 0.2 * GIB, family))
+    if modes.basis in _HELD_BASES or modes.basis in _DEVICE_BASES:
+        parts.append(Part("fragmentation", _HELD_BACK * sum(terms.values()), {}))
     if modes.basis in _DEVICE_BASES:
         parts.append(Part("context", (2.5 if job.layout.gpus > 1 else 1.0) * GIB, {}))
     return Parts(tuple(parts), dict(_shared_memory(job)))
 
 
-_DEVICE_BASES = ("device_used",)
+_DEVICE_BASES = ("device_used", "unstated")
+"""Bases that hold the device's context; where a source does not say, its tool mostly did."""
+_HELD_BASES = ("allocator_reserved_peak",)
+_HELD_BACK = 0.1
+"""Nominal share that the allocator holds beyond what is allocated at the peak."""
 
 
 def _shared_memory(job: Job) -> Iterator[tuple[str, float]]:
     modes = job.modes
     yield f"family={modes.family}", 1.0
-    if "reserved" in modes.basis or modes.basis in _DEVICE_BASES:
-        yield "reserved", 1.0
+    if modes.basis == "unstated":
+        yield "basis_unstated", 1.0
     if modes.precision in {"fp8", "mxfp8", "nvfp4"}:
         yield "low_precision", 1.0
     if modes.adapter:

@@ -6,11 +6,13 @@ from infrarsi.estimate.job import Job
 from infrarsi.estimate.parts import Features
 
 
-def time_spread_features(job: Job) -> Features:
-    """Unknowns, far groups, tiny models, mixtures and adapters widen a time."""
+def time_spread_features(job: Job, terms: dict[str, float]) -> Features:
+    """Unknowns, far groups, and time that is not spent on products (`terms`) widen a step."""
     layout, model = job.layout, job.model
     domains = max(1.0, layout.gpus / max(job.machine.domain, 1))
+    products = terms.get("linear", 0.0) + terms.get("attention", 0.0)
     return _common(job) | {
+        "overhead": 1 - products / sum(terms.values()),
         "domains": math.log2(domains) / 6,
         "pipeline": math.log2(layout.pp) / 4,
         "split_far": float(layout.tp > job.machine.domain),
