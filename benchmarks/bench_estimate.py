@@ -46,11 +46,14 @@ class LeftOut:
             self.fitting.table() | {"spread": self.fitting.spread([self.errors, self.by_model])}
         )
 
-    def covered(self, errors: np.ndarray) -> np.ndarray:
-        """Whether each observation lies in its interval; the spread is of the other sources."""
+    def covered(self, errors: np.ndarray, shipped: bool = False) -> np.ndarray:
+        """Whether each observation lies in its interval, by the spread of the other sources.
+
+        With `shipped`, by the spread of all sources: as for a new model of a source that is known.
+        """
         inside = []
         for run, error in zip(self.fitting.runs, errors, strict=True):
-            table = self.tables[run.source]
+            table = self.any_other if shipped else self.tables[run.source]
             features = spread_features(self.kind, run, table)
             inside.append(_within(table.spread, features, error))
         return np.array(inside)
@@ -78,7 +81,7 @@ def figures(name: str, left: LeftOut) -> dict[str, float]:
     weights = np.array([1 / np.sqrt(np.sum(left.sources == s)) for s in left.sources])
     equal = np.array([1 / np.sum(left.sources == s) for s in left.sources])
     errors, inside = percent(left.errors), left.covered(left.errors)
-    seen, seen_inside = percent(left.by_model), left.covered(left.by_model)
+    seen, seen_inside = percent(left.by_model), left.covered(left.by_model, shipped=True)
     return {
         f"estimate_{name}_error_median_pct": weighted_quantile(errors, weights, 0.5),
         f"estimate_{name}_error_p95_pct": weighted_quantile(errors, weights, 0.95),

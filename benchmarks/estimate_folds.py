@@ -39,10 +39,10 @@ def _time_prior(term: str, name: str) -> float:
     if name.startswith(SOURCE):
         return 0.1
     if not term:
-        return 0.25
+        return 0.12
     if term.endswith("network"):
         return 1.2 if name == "one" else 0.6
-    return 0.7 if name == "one" else 0.3
+    return 0.7 if name == "one" else 0.15
 
 
 def _memory_prior(term: str, name: str) -> float:
@@ -51,10 +51,10 @@ def _memory_prior(term: str, name: str) -> float:
     if term in {"parameters", "gradients", "optimizer_state"}:
         return 0.05
     if not term:
-        return 0.15 if name.startswith("family=") else 0.05
+        return 0.15 if name.startswith("family=") else 0.1
     if term == "context" or (term == "allocator" and name == "one"):
         return 1.0
-    return 0.04 if name == "one" else 0.4 if name.startswith("family=") else 0.1
+    return 0.04 if name == "one" else 0.3 if name.startswith("family=") else 0.1
 
 
 TIME = Kind("time", Settings(_time_prior, noise=0.15))

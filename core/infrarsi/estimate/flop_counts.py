@@ -16,11 +16,15 @@ _ATTENTION_RECOMPUTED = {"full": 1.0, "offload": 1.0, "remat": 1.0, "selective":
 
 @dataclass(frozen=True, slots=True)
 class FlopCounts:
-    """`model_per_token` by the definition of MFU; the others are one device's in one step."""
+    """`model_per_token` by the definition of MFU; the others are one device's in one step.
+
+    `device` is everything: the layers' products, those of the head, attention, all again.
+    """
 
     model_per_token: float
     device: float
     device_linear: float
+    device_head: float
     recompute: float
 
 
@@ -41,6 +45,7 @@ def flop_counts(job: Job) -> FlopCounts:
         model_per_token=per_token,
         device=tokens * (passes * linear + 3 * attention + again + attention_again),
         device_linear=tokens * (passes * layers + again),
+        device_head=tokens * passes * (linear - layers),
         recompute=tokens * (again + attention_again),
     )
 

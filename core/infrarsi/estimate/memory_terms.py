@@ -5,6 +5,7 @@ gated and routed feed-forward layers and to fused attention). Leaves out the all
 fragmentation, workspaces and the device's context: the calibration adds them.
 """
 
+import math
 from dataclasses import dataclass
 
 from infrarsi.estimate.job import Job
@@ -21,7 +22,7 @@ TERMS = (
 _KEPT = {"none": 1.0, "selective": 0.4, "remat": 0.05, "full": 0.0, "offload": 0.0, "": 1.0}
 """Share of a layer's activations kept besides its input, by checkpointing class."""
 
-_LOGIT_BYTES = {"hf": 16.0, "nanotron": 16.0, "megatron": 6.0, "torchtune": 3.0, "jax": 1.0}
+_LOGIT_BYTES = {"hf": 16.0, "nanotron": 16.0, "megatron": 6.0, "deepspeed": 6.0, "torchtune": 3.0, "jax": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def stage_terms(job: Job, first: bool) -> dict[str, float]:
     """The terms of the first or the last stage; with one stage, of the only one."""
     held = held_params(job, first)
     static = _static(job, held)
-    layers = job.model.layers / job.layout.pp
+    layers = math.ceil(job.model.layers / job.layout.pp)
     in_flight = _in_flight(job, first)
     kept, layer = _layer_activations(job)
     only = job.layout.pp == 1
@@ -57,9 +58,10 @@ def held_params(job: Job, first: bool) -> Held:
     if layout.pp == 1 and not model.tied:
         tables *= 2
     ranks = layout.ep if layout.ep > 1 else layout.tp
+    share = math.ceil(model.layers / layout.pp) / model.layers
     return Held(
-        dense=model.block_params / layout.pp / layout.tp,
-        routed=model.expert_params / layout.pp / ranks,
+        dense=model.block_params * share / layout.tp,
+        routed=model.expert_params * share / ranks,
         tables=tables,
     )
 

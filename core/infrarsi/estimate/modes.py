@@ -52,7 +52,7 @@ def read_modes(told: Fields) -> Modes:
     task = told.word("task") or "pretrain"
     precision = _precision(told, assumed)
     family = family_of(told.word("framework"))
-    words = " ".join((told.word("precision"), told.word("optimizer"), told.word("sharding")))
+    words = " ".join(map(told.word, ("precision", "optimizer", "sharding", "framework")))
     weight, grad, state = _bytes(precision, family, task, words)
     adapter = task not in {"pretrain", "full_ft"}
     total, trainable = told.positive("n_params"), told.positive("n_trainable_params")
@@ -125,12 +125,12 @@ def _bytes(precision: str, family: str, task: str, words: str) -> tuple[float, f
     if precision in {"fp32", "tf32"}:
         return 4.0, 4.0, _moments(words, 8.0)
     master = 4.0
-    grad = 4.0 if family in {"megatron", "nanotron"} else 2.0
-    if family == "deepspeed" and "fp32 grad" in words:
+    grad = 4.0 if family in {"megatron", "nanotron", "deepspeed"} else 2.0
+    if family == "internevo" or (family != "megatron" and "fp32 grad" in words):
         grad = 6.0
     moments = _moments(words, 8.0)
     if family == "jax" and "true" not in words:
-        return 4.0, 1.0, moments
+        return 4.0, 2.0, moments
     if family in {"titan", "foundry"}:
         return 4.0, 4.0, moments
     if _pure(family, words) and task in {"pretrain", "full_ft"}:

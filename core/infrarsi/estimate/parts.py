@@ -45,12 +45,13 @@ def time_parts(job: Job, costs: Physics) -> Parts:
     inside = 1 / (1 - costs.bubble_frac)
     counts = flop_counts(job)
     fast, slow = peak_of(job.machine, job.modes.precision)
-    rest = counts.device - counts.device_linear
+    rest = counts.device - counts.device_linear - counts.device_head
     sized = _sizes(job)
     kind = {f"precision={job.modes.precision}": 1.0, f"generation={job.machine.generation}": 1.0}
     slowed = _MIXTURE_SLOWER if model.experts else 1.0
     parts = [
         Part("linear", slowed * inside * counts.device_linear / fast, sized | kind),
+        Part("head", inside * counts.device_head / slow, {}),
         Part("attention", inside * rest / slow, _attention_features(job)),
         Part("traffic", inside * costs.traffic_s, {"moe": float(model.experts > 0)}),
         Part("host", inside * _host_s(job, costs), _host_features(job)),

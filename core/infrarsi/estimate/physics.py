@@ -85,11 +85,15 @@ def resolve_checkpointing(job: Job) -> Job:
     """The job with unknown activation checkpointing set to the lightest class that fits.
 
     People checkpoint because a job does not fit without; so none, then selective, then full is
-    taken as the first with at most `_FITS` of the device. JAX frameworks checkpoint by default.
+    taken as the first with at most `_FITS` of the device. JAX frameworks, torchtune's recipes and
+    Hugging Face's preparation of a quantised model checkpoint by default, LitGPT's does not.
     """
     if job.modes.checkpoint:
         return job
-    if job.modes.family == "jax":
+    if job.modes.family == "litgpt":
+        return _checkpointed(job, "none")
+    quantised = job.modes.family == "hf" and job.modes.weight_bytes < 1.5
+    if quantised or job.modes.family in {"jax", "torchtune"}:
         return _checkpointed(job, "full")
     room = _FITS * job.machine.capacity_gib * GIB
     for checkpoint in ("none", "selective"):

@@ -10,7 +10,7 @@ def time_spread_features(job: Job, terms: dict[str, float]) -> Features:
     """Unknowns, far groups, and time that is not spent on products (`terms`) widen a step."""
     layout, model = job.layout, job.model
     domains = max(1.0, layout.gpus / max(job.machine.domain, 1))
-    products = terms.get("linear", 0.0) + terms.get("attention", 0.0)
+    products = sum(terms.get(name, 0.0) for name in ("linear", "head", "attention"))
     return _common(job) | {
         "overhead": 1 - products / sum(terms.values()),
         "domains": math.log2(domains) / 6,
