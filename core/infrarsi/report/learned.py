@@ -35,9 +35,10 @@ def turned_away(entries: Iterable[ReportedTurnedAway]) -> Iterator[str]:
             yield ""
             yield "| before | change | outcome | to blame | took |"
             yield "|---|---|---|---|---|"
+        blamed = describe_setting(away.blamed) if away.blamed else "not told apart"
         yield (
             f"| trial {away.before_trial} | {cell(describe_setting(away.setting))} "
-            f"| {cell(describe_outcome(away.outcome))} | {cell(describe_setting(away.blamed))} "
+            f"| {cell(describe_outcome(away.outcome))} | {cell(blamed)} "
             f"| {format_seconds(away.took_s)} |"
         )
 

@@ -111,13 +111,13 @@ class Screening:
 
     def _turn_away(self, key: str, away: TurnedAway) -> None:
         self._turned_away.append(away)
-        changed = away.candidate.changed(self._job.space)
+        changed = _sentence(away.candidate.changed(self._job.space))
+        blamed = f" with {_sentence(away.blamed)}" if away.blamed else ""
         self._context.emit_once(
             f"{key}/turned-away",
             Progressed(
                 stage="search",
-                message=f"{_sentence(changed)}: turned away by a run of a few steps "
-                f"({away.outcome.kind}, {_sentence(away.blamed)})",
+                message=f"{changed}: turned away, {away.outcome.kind} within a few steps{blamed}",
                 done=away.before_trial - 1,
                 total=self._context.request.budget.n_trials,
             ),
