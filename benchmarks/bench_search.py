@@ -83,6 +83,7 @@ def work(items: list[Item]) -> None:
 def main() -> None:
     """Run what is missing, print the tables, write the measures."""
     args = arguments()
+    running.searcher_digest()  # of the code as imported now
     done = {(line["place"], line["method"], line["seed"]) for line in kept(args)}
     items = [item for item in wanted(args) if item not in done]
     if args.jobs > 1:
@@ -99,6 +100,7 @@ def main() -> None:
         summary.print_tables(simulated)
         found |= summary.measures(simulated)
     if recorded:
+        recorded_bench.print_memory_errors(recorded)
         found |= recorded_bench.recorded_measures(recorded)
     if "asking" in args.parts and "ours" in args.methods:
         found |= asking_measures()

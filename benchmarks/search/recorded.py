@@ -251,6 +251,7 @@ def case(table: Table, row: Row, answer: dict[str, Any]) -> dict[str, Any]:
     """One prediction beside what was recorded."""
     memory = answer["peak_mem_gib"]
     return {
+        "setting": row.setting,
         "status": row.status,
         "peak_gib": row.peak_gib if row.status == "ok" else None,
         "told_gib": memory["value"] if memory else None,
