@@ -149,16 +149,19 @@ def source_weights(sources: Sequence[str], root: float = 2.0) -> np.ndarray:
 
 
 def spread_of(
-    log_errors: np.ndarray, features: Sequence[dict[str, float]], weights: np.ndarray
+    log_errors: np.ndarray,
+    features: Sequence[dict[str, float]],
+    weights: np.ndarray,
+    stretch: float = 1.0,
 ) -> dict[str, object]:
-    """Scale by feature (ridge on log |error|) and quantiles of the scaled errors."""
+    """Scale by feature (ridge on log |error|) and quantiles of the scaled errors, stretched."""
     names = sorted({name for row in features for name in row})
     matrix = np.array([[row.get(name, 0.0) for name in names] for row in features])
     size = np.log(np.maximum(np.abs(log_errors), 0.02))
     ridge = np.diag([1e-3 if name == "one" else 6.0 for name in names])
     scaled = matrix * weights[:, None]
     scale = np.linalg.solve(scaled.T @ matrix + ridge, scaled.T @ size)
-    points = log_errors / np.exp(matrix @ scale)
+    points = stretch * log_errors / np.exp(matrix @ scale)
     levels = [0.01, 0.025, 0.05, *np.arange(0.1, 0.95, 0.05).round(2), 0.95, 0.975, 0.99]
     quantiles = np.maximum.accumulate([weighted_quantile(points, weights, q) for q in levels])
     rising = quantiles + 1e-6 * np.arange(len(levels))

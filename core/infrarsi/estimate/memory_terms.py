@@ -22,7 +22,14 @@ TERMS = (
 _KEPT = {"none": 1.0, "selective": 0.4, "remat": 0.05, "full": 0.0, "offload": 0.0, "": 1.0}
 """Share of a layer's activations kept besides its input, by checkpointing class."""
 
-_LOGIT_BYTES = {"hf": 16.0, "nanotron": 16.0, "megatron": 6.0, "deepspeed": 6.0, "torchtune": 3.0, "jax": 1.0}
+_LOGIT_BYTES = {
+    "hf": 16.0,
+    "nanotron": 16.0,
+    "megatron": 6.0,
+    "deepspeed": 6.0,
+    "torchtune": 3.0,
+    "jax": 1.0,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,8 @@ def _bytes(precision: str, family: str, task: str, words: str) -> tuple[float, f
         return 4.0, 4.0, _moments(words, 8.0)
     master = 4.0
     grad = 4.0 if family in {"megatron", "nanotron", "deepspeed"} else 2.0
+    if family == "megatron" and ("bridge" in words or "nemo" in words):
+        grad = 2.0
     if family == "internevo" or (family != "megatron" and "fp32 grad" in words):
         grad = 6.0
     moments = _moments(words, 8.0)

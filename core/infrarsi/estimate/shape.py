@@ -10,7 +10,7 @@ from dataclasses import dataclass
 ASPECT = 100.0
 """Width over depth of published decoders: 64 (GPT-2) to 128 (7B), 102 at 70B."""
 
-_SIZE = re.compile(r"(?<![\w.])(?:\d+x)?a?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![\w.])(?:\d+x)?[ae]?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9a-z.]+", re.IGNORECASE)
 
 
