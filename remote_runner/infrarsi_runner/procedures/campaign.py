@@ -23,6 +23,7 @@ from infrarsi_runner.procedures.doctor import doctor
 from infrarsi_runner.procedures.finalists import (
     Chosen,
     FrozenBundle,
+    Tried,
     choose_finalists,
     next_finalist,
 )
@@ -106,13 +107,13 @@ def _confirm(
 ) -> tuple[tuple[Finalist, ...], Promotion | None]:
     """Confirm one bundle after the other until one is accepted."""
     finalists: list[Finalist] = []
-    tried: list[tuple[FrozenBundle, str]] = []
+    tried: list[Tried] = []
     protocol = job.lock.contract.protocol
     effort = Effort(protocol=protocol, deadline_s=deadline_s)
     while bundle := next_finalist(chosen, job.space, tried, protocol.max_finalists):
         made = materialise(bundle.candidate, job.space, job.sources, job.launch)
         if isinstance(made, Declined):
-            tried.append((bundle, "rejected"))
+            tried.append(Tried(bundle=bundle, verdict="rejected"))
             continue
         tree = context.trees.candidate(job.commit, made.edits, f"{bundle.name}-confirmed")
         frozen = FrozenCandidate(name=bundle.name, tree=tree, launch=made.launch)
@@ -122,7 +123,8 @@ def _confirm(
             lambda frozen=frozen: Confirming(context, job, frozen, calibration, effort).run(),
         )
         context.trees.discard(tree)
-        tried.append((bundle, confirmed.verdict))
+        codes = tuple(v.code for v in confirmed.judged.violations)
+        tried.append(Tried(bundle=bundle, verdict=confirmed.verdict, codes=codes))
         finalists.append(_finalist(bundle, confirmed))
         if confirmed.verdict == "accepted":
             return tuple(finalists), _promotion(job, calibration, bundle, made, confirmed)

@@ -5,7 +5,8 @@ reading's noise, or not to change at all; what the noise cannot resolve stays gr
 rest. The pruned bundle is confirmed as it is, on pairs of its own, whatever was expected of it.
 
 Where the judge rejects a bundle, whatever holds all of it would be rejected too and is passed
-over; a bundle that has lost one part of a rejected one may take the free place.
+over; a bundle that has lost one part of a rejected one may take the free place. Where it was the
+numerics of a bundle of another precision, bundles in the job's own precision go first.
 """
 
 import math
@@ -13,6 +14,8 @@ from collections.abc import Sequence
 
 from infrarsi.frozen import Frozen
 from infrarsi.knobs import Candidate, Setting, Space
+from infrarsi.patches import Declined, materialise, overlay
+from infrarsi.reading import read
 from infrarsi.trial import Trial
 from infrarsi_runner.predictions import Predicting
 from infrarsi_runner.procedures.job import Job
@@ -25,12 +28,14 @@ class FrozenBundle(Frozen):
     """A finalist as it goes to confirmation; `pruned` are the parts of its trial it has lost.
 
     `without` is the one of them it lost in case the rest together with it is rejected.
+    `keeps_precision` is whether it reads as being in the job's own precision.
     """
 
     trial: int
     candidate: Candidate
     pruned: tuple[str, ...] = ()
     without: str | None = None
+    keeps_precision: bool = False
 
     @property
     def name(self) -> str:
@@ -43,6 +48,20 @@ class Chosen(Frozen):
 
     finalists: tuple[FrozenBundle, ...]
     fallbacks: tuple[FrozenBundle, ...] = ()
+
+
+class Tried(Frozen):
+    """A bundle that was confirmed, and what came of it; `codes` are of its violations."""
+
+    bundle: FrozenBundle
+    verdict: str
+    codes: tuple[str, ...] = ()
+
+    @property
+    def is_of_precision(self) -> bool:
+        """Whether its numerics were rejected and its precision may be why."""
+        is_numeric = any(code.startswith("L") for code in self.codes)
+        return is_numeric and not self.bundle.keeps_precision
 
 
 def choose_finalists(
@@ -63,38 +82,43 @@ def choose_finalists(
     for _, trial in better:
         if len(chosen) == most:
             break
-        bundle = _prune(job.space, trial, search, noise_sd)
+        bundle = _read(job, _prune(job.space, trial, search, noise_sd))
         if bundle.candidate.changed(job.space) and all(
             bundle.candidate != other.candidate for other in chosen
         ):
             chosen.append(bundle)
     fallbacks = _fallbacks(job.space, chosen, search, baseline_s)
-    return Chosen(finalists=tuple(chosen), fallbacks=fallbacks)
+    return Chosen(
+        finalists=tuple(chosen), fallbacks=tuple(_read(job, bundle) for bundle in fallbacks)
+    )
 
 
 def next_finalist(
-    chosen: Chosen, space: Space, tried: Sequence[tuple[FrozenBundle, str]], most: int
+    chosen: Chosen, space: Space, tried: Sequence[Tried], most: int
 ) -> FrozenBundle | None:
     """What is confirmed next, or None.
 
     Args:
         chosen: as `choose_finalists` chose.
         space: the job's.
-        tried: bundles with the verdict of their confirmation.
+        tried: what was confirmed so far.
         most: how many may be confirmed in all.
     """
     if len(tried) >= most:
         return None
-    rejected = [bundle for bundle, verdict in tried if verdict == "rejected"]
-    trials = {bundle.trial for bundle in rejected}
-    left = [*chosen.finalists, *(b for b in chosen.fallbacks if b.trial in trials)]
-    known = [bundle.candidate for bundle, _ in tried]
-    refused = [bundle.candidate.changed(space).items() for bundle in rejected]
-    for bundle in left:
-        changed = bundle.candidate.changed(space).items()
-        if bundle.candidate not in known and not any(parts <= changed for parts in refused):
-            return bundle
-    return None
+    rejected = [one for one in tried if one.verdict == "rejected"]
+    trials = {one.bundle.trial for one in rejected}
+    known = [one.bundle.candidate for one in tried]
+    refused = [one.bundle.candidate.changed(space).items() for one in rejected]
+    left = [
+        bundle
+        for bundle in (*chosen.finalists, *(b for b in chosen.fallbacks if b.trial in trials))
+        if bundle.candidate not in known
+        and not any(parts <= bundle.candidate.changed(space).items() for parts in refused)
+    ]
+    if any(one.is_of_precision for one in rejected):
+        left.sort(key=lambda bundle: not bundle.keeps_precision)
+    return left[0] if left else None
 
 
 def _fallbacks(
@@ -117,6 +141,17 @@ def _fallbacks(
     timed = [(p["step_time_s"]["value"], b) for p, b in zip(predicted, made, strict=True)]
     faster = sorted((pair for pair in timed if pair[0] < baseline_s), key=lambda pair: pair[0])
     return tuple(bundle for _, bundle in faster)
+
+
+def _read(job: Job, bundle: FrozenBundle) -> FrozenBundle:
+    """The bundle with its precision as it reads."""
+    made = materialise(bundle.candidate, job.space, job.sources, job.launch)
+    if isinstance(made, Declined):
+        return bundle
+    now = read(overlay(job.sources, made.edits), made.launch).fact("precision")
+    own = job.reading.fact("precision")
+    keeps = now is not None and own is not None and now.value == own.value
+    return bundle.model_copy(update={"keeps_precision": keeps})
 
 
 def _prune(space: Space, trial: Trial, search: Predicting, noise_sd: float) -> FrozenBundle:

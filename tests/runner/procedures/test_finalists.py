@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from campaigns import Bench, make_bench, open_switched, switch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from journey import TINY_JOB
 
 from infrarsi.contract.catalogue import violation
 from infrarsi.knobs import Candidate, Setting
@@ -15,10 +17,11 @@ from infrarsi.trial import Completed, Outcome, Rejected, Trial
 from infrarsi_runner.procedures.finalists import (
     Chosen,
     FrozenBundle,
+    Tried,
     choose_finalists,
     next_finalist,
 )
-from infrarsi_runner.procedures.job import Job
+from infrarsi_runner.procedures.job import Job, open_job
 
 NOISE = 0.01
 KNOBS = tuple(switch(name, 0, 1) for name in ("A", "B", "C"))
@@ -113,13 +116,14 @@ def test_at_most_three_go_to_confirmation(job: Job, readings: list[tuple[float, 
 
 def confirmations(job: Job, chosen: Chosen, guilty: set[str], most: int = 3) -> list[str]:
     """Names of what is confirmed where the judge rejects whatever has all of the guilty parts."""
-    tried: list[tuple[FrozenBundle, str]] = []
+    tried: list[Tried] = []
     while bundle := next_finalist(chosen, job.space, tried, most):
         is_guilty = guilty <= bundle.candidate.changed(job.space).keys()
-        tried.append((bundle, "rejected" if is_guilty else "accepted"))
+        verdict = "rejected" if is_guilty else "accepted"
+        tried.append(Tried(bundle=bundle, verdict=verdict, codes=("W101",)))
         if not is_guilty:
             break
-    return [bundle.name for bundle, _ in tried]
+    return [one.bundle.name for one in tried]
 
 
 def all_chosen(job: Job, effects: Mapping[str, float], *trials: Trial) -> Chosen:
@@ -147,12 +151,42 @@ def test_a_rejected_bundle_is_tried_again_without_its_least_useful_part(job: Job
 def test_without_a_rejection_only_measured_bundles_are_confirmed(job: Job) -> None:
     found = all_chosen(job, {"a": -0.3, "b": -0.2}, trial(1, 0.6, "a", "b"))
     [first] = found.finalists
-    assert next_finalist(found, job.space, [(first, "not_resolved")], 3) is None
+    assert next_finalist(found, job.space, [Tried(bundle=first, verdict="not_resolved")], 3) is None
 
 
 def test_a_single_part_that_is_rejected_has_no_fallback(job: Job) -> None:
     found = all_chosen(job, {"a": -0.3}, trial(1, 0.7, "a"))
     assert confirmations(job, found, {"a"}) == ["trial-1"]
+
+
+def test_a_bundle_in_the_jobs_own_precision_follows_one_whose_numerics_were_rejected(
+    tmp_path: Path,
+) -> None:
+    bench = make_bench(tmp_path, TINY_JOB.read_text())
+    with bench.context() as context:
+        job = open_job(context, context.request.lock, context.request.source)
+    setting = {"micro_batch": 32, "sdpa": True, "bf16_autocast": True}
+    effects = {"sdpa": -0.1, "bf16_autocast": -0.5}
+    reading = Completed(step_time_s=0.4, peak_mem_bytes=1)
+    found = choose_finalists(
+        job,
+        [
+            trial(0, 1.0).model_copy(update={"candidate": job.baseline_candidate()}),
+            Trial(number=1, candidate=Candidate(setting=setting), outcome=reading),
+        ],
+        Effects(effects | {"micro_batch": -0.2}),
+        noise_sd=NOISE,
+    )
+    [whole] = found.finalists
+    assert not whole.keeps_precision
+    for codes, name in (
+        (("L208",), "trial-1-without-bf16_autocast"),
+        (("S405",), "trial-1-without-sdpa"),
+    ):
+        rejected = Tried(bundle=whole, verdict="rejected", codes=codes)
+        following = next_finalist(found, job.space, [rejected], 3)
+        assert following is not None
+        assert following.name == name
 
 
 @settings(max_examples=50, deadline=None)
