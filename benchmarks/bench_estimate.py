@@ -38,6 +38,7 @@ class LeftOut:
         """Fit once for each source left out, and once for each model."""
         self.kind = kind
         self.fitting = Fitting(kind, observed_runs(kind, runs))
+        self.runs = self.fitting.runs
         self.errors, found = self.fitting.left_out(self.fitting.sources)
         self.by_model, _ = self.fitting.left_out(self.fitting.groups())
         self.sources = np.array(self.fitting.sources)
@@ -133,6 +134,17 @@ def fit_figures(left: LeftOut, runs: Sequence[Run]) -> dict[str, float]:
     return found
 
 
+def untold_figures(left: LeftOut) -> dict[str, float]:
+    """The error where the wanted basis is not told, so that the allocator's peak is answered."""
+    untold = [peak_memory(run.job, left.table_for(run.source)).peak.value for run in left.runs]
+    errors = percent(left.fitting.log_observed - np.log(untold))
+    weights = np.array([1 / np.sqrt(np.sum(left.sources == s)) for s in left.sources])
+    return {
+        "estimate_memory_error_median_basis_untold_pct": weighted_quantile(errors, weights, 0.5),
+        "estimate_memory_error_median_basis_untold_pooled_pct": float(np.median(errors)),
+    }
+
+
 def _p_fit(left: LeftOut, run: Run) -> float:
     return peak_memory(told_basis(run.job, run.basis), left.table_for(run.source)).p_fit
 
@@ -161,6 +173,7 @@ def main() -> None:
     measures = figures("time", time) | figures("memory", memory)
     measures |= peer_figures("time", time, TIME_PEERS, 1.0)
     measures |= peer_figures("memory", memory, MEMORY_PEERS, GIB) | fit_figures(memory, runs)
+    measures |= untold_figures(memory)
     measures["estimate_interval_coverage_pct"] = (
         measures["estimate_time_interval_coverage_pct"]
         + measures["estimate_memory_interval_coverage_pct"]

@@ -55,14 +55,14 @@ def _memory_prior(term: str, name: str) -> float:
     if term in {"parameters", "gradients", "optimizer_state"}:
         return 0.05
     if not term:
-        return 0.15 if name.startswith("family=") else 0.1
+        return 0.1
     if term == "context" or (term == "allocator" and name == "one"):
         return 1.0
     return 0.04 if name == "one" else 0.3 if name.startswith("family=") else 0.1
 
 
 TIME = Kind("time", Settings(_time_prior, noise=0.15), stretch=1.2)
-MEMORY = Kind("memory", Settings(_memory_prior, noise=0.3), stretch=1.05)
+MEMORY = Kind("memory", Settings(_memory_prior, noise=0.4), stretch=1.05)
 
 
 class Fitting:

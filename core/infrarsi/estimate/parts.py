@@ -18,6 +18,11 @@ LAYER_S, STEP_S, COLLECTIVE_S = 2e-3, 5e-2, 3e-5
 """Nominal host time of a layer and micro-batch, of a step, and of one collective, s."""
 _MIXTURE_SLOWER = 1.6
 """Nominal cost of routing and of products in groups: mixtures reach that much less of the peak."""
+_GENERATION_SLOWER = {"volta": 1.3}
+"""Nominal: the clock that Volta's peak is stated at is not held under tensor cores."""
+
+_SQUARES_SLOWER = 2.0
+"""Nominal cost of attention that writes its square matrices to memory."""
 
 Features = dict[str, float]
 
@@ -48,11 +53,13 @@ def time_parts(job: Job, costs: Physics) -> Parts:
     rest = counts.device - counts.device_linear - counts.device_head
     sized = _sizes(job)
     kind = {f"precision={job.modes.precision}": 1.0, f"generation={job.machine.generation}": 1.0}
+    squares = 1.0 if job.modes.fused_attention else _SQUARES_SLOWER
     slowed = _MIXTURE_SLOWER if model.experts else 1.0
+    slowed *= _GENERATION_SLOWER.get(job.machine.generation, 1.0)
     parts = [
         Part("linear", slowed * inside * counts.device_linear / fast, sized | kind),
         Part("head", inside * counts.device_head / slow, {}),
-        Part("attention", inside * rest / slow, _attention_features(job)),
+        Part("attention", squares * inside * rest / slow, _attention_features(job)),
         Part("traffic", inside * costs.traffic_s, {"moe": float(model.experts > 0)}),
         Part("host", inside * _host_s(job, costs), _host_features(job)),
         Part("step", STEP_S, {}),
