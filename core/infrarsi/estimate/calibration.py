@@ -16,6 +16,10 @@ from typing import Any
 from infrarsi.estimate.parts import Features, Parts
 
 
+_WIDEST = 1.0
+"""Log of the largest scale: beyond it an interval says nothing more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Quantiles of log(observed / estimated) over its scale; `levels` and `points` rise together.
@@ -32,7 +36,7 @@ class Spread:
 
     def width(self, features: Features) -> float:
         """Scale of the log error of a job with these features."""
-        return math.exp(sum(self.scale.get(name, 0.0) * x for name, x in features.items()))
+        return math.exp(min(_dot(self.scale, features), _WIDEST))
 
     def quantile(self, level: float, features: Features) -> float:
         """Log error that a share `level` of jobs stays below."""

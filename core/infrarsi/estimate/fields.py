@@ -25,6 +25,9 @@ ALIASES = {
 }
 """Other names of columns, as the search's `job` has them."""
 
+_LARGEST, _LARGEST_COUNT = 1e20, 1e8
+"""Beyond these a number is a mistake: 1e20 FLOP/s or parameters, 1e8 layers, devices or rows."""
+
 _TRUE = {"true", "1", "yes", "on"}
 _FALSE = {"false", "0", "no", "off"}
 
@@ -51,11 +54,11 @@ class Fields:
             return None
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise _not_a_number(name, value) from None
         if math.isnan(number):
             return None
-        if number < 0 or math.isinf(number):
+        if not 0 <= number <= _LARGEST:
             raise _not_a_number(name, value)
         return number
 
@@ -73,6 +76,8 @@ class Fields:
     def count(self, name: str) -> int | None:
         """A whole number of at least one, or None; what is below one counts as unknown."""
         number = self.number(name)
+        if number is not None and number > _LARGEST_COUNT:
+            raise _not_a_number(name, number)
         return None if number is None or number < 1 else round(number)
 
     def word(self, name: str) -> str:
@@ -102,4 +107,5 @@ class Fields:
 
 
 def _not_a_number(name: str, value: object) -> UnreadableJob:
-    return UnreadableJob(f"{name} is {value!r}.", "Give a positive number or leave it out.")
+    shown = repr(value)[:40]
+    return UnreadableJob(f"{name} is {shown}.", "Give a sound positive number or leave it out.")

@@ -52,6 +52,7 @@ def read_layout(told: Fields, domain: int, experts: int) -> Layout:
     dp = gpus // inner
     if dp < 1 or gpus % inner:
         dp = told.count("dp") or max(1, gpus // inner)
+        assumed.append("dp")
     seq = told.count("seq_len")
     if seq is None:
         assumed.append("seq_len")

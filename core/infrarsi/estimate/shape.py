@@ -63,6 +63,8 @@ def size_of(name: str) -> tuple[float | None, float | None]:
         if found is None:
             continue
         count = float(found[1]) * (1e9 if found[2].lower() == "b" else 1e6)
+        if not 1e5 <= count <= 1e14:
+            continue
         if word[0] in "aA":
             active = active or count
         else:

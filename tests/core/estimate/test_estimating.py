@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infrarsi.estimate import UnreadableJob, estimate_job, physics, read_job
 from infrarsi.units import GIB
@@ -145,3 +147,37 @@ def test_importing_loads_no_fitting_library():
 def test_terms_are_bytes_of_the_device_in_gib():
     whole = estimate(n_gpus=1, global_batch_seqs=1, zero_stage=0, framework="")
     assert whole.memory_terms_gib["parameters"] == pytest.approx(2 * 8.03e9 / GIB, rel=0.3)
+
+
+NUMBERS = (
+    "n_gpus", "n_params", "n_active_params", "n_layers", "d_model", "n_heads", "d_ffn", "seq_len",
+    "n_experts", "topk", "micro_batch_seqs", "global_batch_seqs", "grad_accum", "tp", "pp", "vpp",
+    "cp", "dp", "ep", "zero_stage", "params_expert", "flops_per_token", "hbm", "capacity_gib",
+)  # fmt: skip
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(NUMBERS),
+        st.one_of(
+            st.integers(-1, 1000), st.floats(), st.text(max_size=3), st.none(), st.booleans(),
+            st.just(10**400),
+        ),
+    ),
+    st.sampled_from(["pretrain", "qlora", "?"]),
+    st.sampled_from(["", "full", "selective"]),
+)  # fmt: skip
+def test_any_description_is_answered_or_refused(numbers, task, checkpoint):
+    told = {"hardware": "TPU-v6e", "n_params": 1e9, "task": task, "act_ckpt_class": checkpoint}
+    try:
+        answer = estimate_job({**told, **numbers})
+    except UnreadableJob:
+        return
+    for bounds in (answer.step_time_s, answer.mfu_frac, answer.peak_mem_gib):
+        assert 0 < bounds.low <= bounds.value <= bounds.high < math.inf
+    assert 0 <= answer.p_fit <= 1
+
+
+def test_degrees_that_do_not_multiply_to_the_devices_are_said():
+    assert "assumed: dp" in estimate(tp=8, pp=16, n_gpus=64).omitted
+    assert "assumed: dp" not in estimate(tp=8, pp=8, n_gpus=64).omitted
