@@ -15,7 +15,6 @@ from typing import Any
 
 from infrarsi.estimate.parts import Features, Parts
 
-
 _WIDEST = 1.0
 """Log of the largest scale: beyond it an interval says nothing more."""
 
