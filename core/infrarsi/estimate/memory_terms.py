@@ -45,7 +45,7 @@ def stage_terms(job: Job, first: bool) -> dict[str, float]:
     """The terms of the first or the last stage; with one stage, of the only one."""
     held = held_params(job, first)
     static = _static(job, held)
-    layers = math.ceil(job.model.layers / job.layout.pp)
+    layers = stage_layers(job)
     in_flight = _in_flight(job, first)
     kept, layer = _layer_activations(job)
     only = job.layout.pp == 1
@@ -58,6 +58,15 @@ def stage_terms(job: Job, first: bool) -> dict[str, float]:
     }
 
 
+def stage_layers(job: Job) -> int:
+    """Layers of the fullest stage: an even share, rounded up.
+
+    nanotron cuts the embedding, the layers and the head by cost: about two layers' worth more.
+    """
+    shared = job.model.layers + (2 if job.modes.family == "nanotron" and job.layout.pp > 1 else 0)
+    return math.ceil(shared / job.layout.pp)
+
+
 def held_params(job: Job, first: bool) -> Held:
     """Parameters of a stage's device; tables on the first and the last stage."""
     model, layout = job.model, job.layout
@@ -65,7 +74,7 @@ def held_params(job: Job, first: bool) -> Held:
     if layout.pp == 1 and not model.tied:
         tables *= 2
     ranks = layout.ep if layout.ep > 1 else layout.tp
-    share = math.ceil(model.layers / layout.pp) / model.layers
+    share = stage_layers(job) / model.layers
     return Held(
         dense=model.block_params * share / layout.tp,
         routed=model.expert_params * share / ranks,
