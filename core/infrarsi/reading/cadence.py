@@ -7,7 +7,9 @@ from infrarsi.reading.calls import argument_of
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Guard, Scope, guards_around
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
+from infrarsi.reading.walking import walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ def conditions_between(
 
 def divisor(condition: Condition) -> ast.expr | None:
     """The `n` of `(i + 1) % n == 0`."""
-    for node in ast.walk(condition.test):
+    for node in walk(condition.test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             return node.right
     return None
@@ -113,4 +115,4 @@ def _behind(evaluator: Evaluator, name: ast.Name, scope: Scope) -> tuple[ast.exp
 
 
 def _spelled(node: ast.expr) -> str:
-    return ast.unparse(node)
+    return unparse(node)

@@ -134,11 +134,15 @@ def as_before(evaluator: "Evaluator", key: tuple[ast.AST, Frame, Scope], made: F
     call = key[0]
     if isinstance(call, ast.Call) and any(keyword.arg is None for keyword in call.keywords):
         return made
+
+    def fits(frame: Frame) -> bool:
+        return frame.parent is made.parent and frame.this is made.this
+
+    of_base = evaluator.base.entered.get(key) if evaluator.base is not None else None
+    if of_base is not None and fits(of_base):
+        return of_base
     return evaluator.trace.again(
-        key[1].scope.source,
-        ("entered", evaluator.subject, key),
-        lambda frame: frame.parent is made.parent and frame.this is made.this,
-        made,
+        key[1].scope.source, ("entered", evaluator.subject, key), fits, made
     )
 
 

@@ -9,7 +9,8 @@ import ast
 from infrarsi.launch import Launch
 from infrarsi.reading.scopes import Event, Scope, module_scope
 from infrarsi.reading.sources import Sources
-from infrarsi.reading.syntax import parse_source
+from infrarsi.reading.syntax import parse_source, unparse
+from infrarsi.reading.walking import walk
 
 
 def apply_configurator(
@@ -19,10 +20,10 @@ def apply_configurator(
     understood: set[ast.Call] = set()
     for statement in module.source.tree.body if module is not None else ():
         call = statement.value if isinstance(statement, ast.Expr) else None
-        is_exec = isinstance(call, ast.Call) and ast.unparse(call.func) == "exec"
-        if module is None or not is_exec or "configurator" not in ast.unparse(statement):
+        is_exec = isinstance(call, ast.Call) and unparse(call.func) == "exec"
+        if module is None or not is_exec or "configurator" not in unparse(statement):
             continue
-        understood.update(node for node in ast.walk(statement) if isinstance(node, ast.Call))
+        understood.update(node for node in walk(statement) if isinstance(node, ast.Call))
         for word in launch.args:
             for event in _events(word, statement, sources, module):
                 events = module.events.setdefault(event.name, [])

@@ -10,16 +10,26 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from infrarsi.frozen import Scalar
-from infrarsi.reading import calls, commands, expressions, heirs, imports, mappings, objects
+from infrarsi.reading import (
+    binding,
+    calls,
+    commands,
+    expressions,
+    heirs,
+    imports,
+    mappings,
+    objects,
+)
 from infrarsi.reading.externals import is_builtin, literal
 from infrarsi.reading.frames import Frame, frame_of
 from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.memory import NEVER_KEPT, Kept
-from infrarsi.reading.operators import binary, is_true, unary
+from infrarsi.reading.operators import is_true, unary
 from infrarsi.reading.options import Option, find_options
 from infrarsi.reading.parts import CallSite
 from infrarsi.reading.project import Project
-from infrarsi.reading.scopes import Event, Function, Guard, Scope, parameters
+from infrarsi.reading.scopes import Event, Guard, Scope
+from infrarsi.reading.supposed import Supposed, literal_of
 from infrarsi.reading.values import (
     ClassValue,
     FunctionValue,
@@ -31,7 +41,6 @@ from infrarsi.reading.values import (
     Symbol,
     Unknown,
     Value,
-    merge_origins,
     same_value,
 )
 
@@ -43,15 +52,23 @@ _MAX_WORK = 200_000
 class Evaluator:
     """Evaluates expressions of one project."""
 
-    def __init__(self, project: Project, overrides: Mapping[str, Scalar] | None = None) -> None:
-        """`overrides` gives values by `Origin.key`."""
+    def __init__(
+        self,
+        project: Project,
+        overrides: Mapping[str, Scalar] | None = None,
+        base: "Evaluator | None" = None,
+    ) -> None:
+        """`overrides` gives values by `Origin.key`; `base` is an evaluator without any."""
         self.project = project
         self.launch = project.launch
         self._overrides = overrides or {}
         self.trace = project.trace
         self.subject: Hashable = ("evaluator", frozenset(self._overrides.items()))
         self.trace.subjects[self.subject] = self
+        self.base = base
+        self._supposed = Supposed(self, base, self._overrides) if base is not None else None
         self._known: dict[tuple[ast.AST, Frame], Kept] = {}
+        self._names: dict[tuple[str, Frame], Kept] = {}
         self._open: set[tuple[ast.AST, Frame]] = set()
         self._work = 0
         self.calling: list[Scope] = []
@@ -83,7 +100,7 @@ class Evaluator:
             self.trace.need(known[1])
             return known[0]
         home = frame.scope.source
-        kept = self.trace.recall(home, (self.subject, key))
+        kept = self._of_base(key) or self.trace.recall(home, (self.subject, key))
         if kept is not None:
             self._known[key] = kept
             return kept[0]
@@ -108,7 +125,21 @@ class Evaluator:
 
     def ask(self, question: Hashable, answer: Callable[[], T]) -> T:
         """What was found out before and still holds, else the answer."""
+        if self.base is not None and self._supposed is not None:
+            kept = self.trace.recall(None, (self.base.subject, question))
+            if kept is not None and self._supposed.keeps(kept[1]):
+                return kept[0]
         return self.trace.ask(None, (self.subject, question), answer)
+
+    def _of_base(self, key: tuple[ast.AST, Frame]) -> Kept | None:
+        """A value that is the same without the overrides."""
+        if self.base is None or self._supposed is None:
+            return None
+        kept = self.base._known.get(key)
+        if kept is None or not self._supposed.keeps(kept[1]):
+            return None
+        self.trace.need(kept[1])
+        return kept
 
     def settled(self, ask: Callable[..., T], *key: Hashable) -> T:
         """A question of the whole project: who asks needs what it gives, not how it is found."""
@@ -136,7 +167,8 @@ class Evaluator:
 
     def originate(self, origin: Origin) -> Known:
         """The value of one literal, or what the overrides put in its stead."""
-        value = self._overrides.get(origin.key, origin.value)
+        key = self.trace.look("project", literal_of, origin.key)
+        value = self._overrides.get(key, origin.value)
         changed = Origin(origin.carrier, origin.name, value, origin.file, origin.place)
         return Known(value, (changed,), origin.place)
 
@@ -148,10 +180,7 @@ class Evaluator:
                 continue
             events = around.scope.events.get(name)
             if events:
-                used = at if number == 0 else None
-                since = _last_binding(events, used)
-                value = self.fold(events, around, used)
-                return mappings.changed(self, value, name, around, used, since)
+                return self._bound(name, around, at) if number == 0 else self._outer(name, around)
         starred = imports.starred(self, name, frame)
         if starred is not None:
             return starred
@@ -165,6 +194,29 @@ class Evaluator:
         if name == HALF_TYPED:
             return Unknown("the line that sets it is half typed")
         return Unknown(f"`{name}` is not defined where it is used")
+
+    def _bound(self, name: str, frame: Frame, at: ast.expr | None) -> Value:
+        """What a name bound in a frame's scope holds where `at` stands in it, or at last."""
+        events = frame.scope.events[name]
+        since = _last_binding(events, at)
+        value = self.fold(events, frame, at)
+        return mappings.changed(self, value, name, frame, at, since)
+
+    def _outer(self, name: str, frame: Frame) -> Value:
+        """The same at last, found once for all that read the name in scopes inside."""
+        known = self._names.get((name, frame))
+        if known is None:
+            self.trace.begin()
+            try:
+                value = self._bound(name, frame, None)
+            finally:
+                needs = self.trace.end()
+            known = value, needs
+            if self.trace.memory is not None and needs.isdisjoint(NEVER_KEPT):
+                self._names[name, frame] = known
+        else:
+            self.trace.need(known[1])
+        return known[0]
 
     def fold(
         self,
@@ -181,14 +233,14 @@ class Evaluator:
             holds = self.hold(event.guards, frame)
             if holds is False:
                 continue
-            new = self._bind(event, frame, current)
+            new = binding.bind(self, event, frame, current)
             if current is None or holds is True:
                 current = new
             elif not same_value(current, new):
                 return Unknown(f"`{event.name}` depends on a condition that is not known")
         if current is None:
             return Unknown(f"`{events[0].name}` is not set under this launch")
-        return self._changed_later(events, before, frame, current, at)
+        return binding.changed_later(self, events, before, frame, current, at)
 
     def hold(self, guards: Sequence[Guard], frame: Frame) -> bool | None:
         """Whether all conditions hold, None where that is not certain."""
@@ -281,112 +333,6 @@ class Evaluator:
                 return base
             case _:
                 return Unknown("it is part of something that is not followed")
-
-    def _bind(self, event: Event, frame: Frame, current: Value | None) -> Value:
-        frame = frame if event.scope is None else self.frame(event.scope)
-        match event.kind:
-            case "argument" if event.value is not None:
-                value = self.value(event.value, frame)
-                scalar = value.value if isinstance(value, Known) else None
-                return self.originate(Origin("argument", f"--{event.name}", scalar))
-            case "assign" if event.value is not None:
-                if not event.path:
-                    return self.named(event.value, frame, event.name)
-                value = self.value(event.value, frame)
-                for index in event.path:
-                    value = self.select(value, index)
-                return value
-            case "augment" if event.value is not None and event.operator is not None:
-                return self._augmented(event, event.value, event.operator, frame, current)
-            case "import" if isinstance(event.node, ast.Import | ast.ImportFrom):
-                return imports.imported(self, event.name, event.node, frame)
-            case "define":
-                return self._defined(event, frame)
-            case "parameter" if isinstance(event.node, Function):
-                return self._parameter(event.name, event.node, frame)
-            case "loop":
-                return Unknown(f"`{event.name}` changes in a loop")
-            case "opaque" if isinstance(event.node, Function):
-                return calls.surplus(self, event.name, event.node, frame)
-            case _:
-                return Unknown(f"`{event.name}` is set in a way that is not followed")
-
-    def _augmented(
-        self,
-        event: Event,
-        added: ast.expr,
-        op: ast.operator,
-        frame: Frame,
-        current: Value | None,
-    ) -> Value:
-        if event.in_loop or current is None:
-            return Unknown(f"`{event.name}` changes in a loop")
-        value = binary(op, current, self.value(added, frame))
-        if isinstance(value, Known):
-            place = frame.scope.source.place(event.node)
-            return Known(value.value, merge_origins([current, value]), place)
-        return value
-
-    def _changed_later(
-        self,
-        events: Sequence[Event],
-        before: Sequence[Event],
-        frame: Frame,
-        current: Value,
-        at: ast.expr | None,
-    ) -> Value:
-        """The value, unless a later pass through the loop would find another number there."""
-        later = [event for event in events if event not in before and event.in_loop]
-        if at is None or not isinstance(current, Known) or not before or not later:
-            return current
-        loops = ast.For | ast.AsyncFor | ast.While
-        around = {node for node in frame.scope.source.ancestors(at) if isinstance(node, loops)}
-        for event in later:
-            shared = any(node in around for node in frame.scope.source.ancestors(event.node))
-            if shared and not same_value(current, self._bind(event, frame, current)):
-                return Unknown(f"`{event.name}` changes in a loop")
-        return current
-
-    def _defined(self, event: Event, frame: Frame) -> Value:
-        scope = self.project.scopes.get(event.node)
-        if scope is None:
-            return Unknown(f"`{event.name}` is set in a way that is not followed")
-        if isinstance(event.node, ast.ClassDef):
-            return ClassValue(scope, frame)
-        return FunctionValue(scope, frame)
-
-    def _parameter(self, name: str, function: Function, frame: Frame) -> Value:
-        given = parameters(function)
-        if objects.is_method(frame.scope) and given and given[0][0] == name:
-            return objects.this_value(self, frame)
-        default = dict(given)[name]
-        if frame.arguments is not None:
-            argument = frame.arguments.get(name)
-            if argument is not None:
-                return self.named(argument.expression, argument.frame, name)
-            return self._default(name, default, frame)
-        values: list[Value] = []
-        for site in self.call_sites(frame.scope):
-            argument = calls.argument_of(self, site, frame.scope, name)
-            if argument is not None:
-                values.append(self.named(argument.expression, argument.frame, name))
-            else:
-                values.append(self._default(name, default, frame))
-        if not values and frame.scope.name == "forward":
-            return Unknown(f"`{name}` is given by calls of the module")
-        if not values:
-            return self._default(name, default, frame)
-        if all(same_value(values[0], value) for value in values):
-            return values[0]
-        return Unknown(f"`{name}` is given different values by different calls")
-
-    def _default(self, name: str, default: ast.expr | None, frame: Frame) -> Value:
-        started = commands.parameter_value(self, frame.scope, name)
-        if started is not None:
-            return started
-        if default is None:
-            return Unknown(f"no call that gives `{name}` was found")
-        return self.named(default, frame.parent or frame, name)
 
 
 def _last_binding(events: Sequence[Event], at: ast.expr | None) -> tuple[int, int]:

@@ -7,7 +7,9 @@ from infrarsi.reading import mappings, paths
 from infrarsi.reading.externals import environment
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary, compare, is_true
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known, Many, Record, Symbol, Unknown, Value, merge_origins
+from infrarsi.reading.walking import walk
 
 if TYPE_CHECKING:
     from infrarsi.reading.evaluate import Evaluator
@@ -82,9 +84,9 @@ def subscript(evaluator: "Evaluator", node: ast.Subscript, frame: Frame) -> Valu
     base, index = evaluator.value(node.value, frame), evaluator.value(node.slice, frame)
     if base == Symbol("os.environ"):
         return environment(evaluator.launch, index) or Unknown(
-            f"the environment variable {ast.unparse(node.slice)} is not set by the launch line"
+            f"the environment variable {unparse(node.slice)} is not set by the launch line"
         )
-    written = ast.unparse(node) if isinstance(base, Record) else ""
+    written = unparse(node) if isinstance(base, Record) else ""
     if written and any(written in around.scope.events for around in frame.around()):
         return Unknown(f"`{written}` is counted on")
     if isinstance(node.slice, ast.Slice) and isinstance(base, Many):
@@ -113,7 +115,7 @@ def comprehended(node: ast.Name, frame: Frame) -> Value | None:
         ) and any(
             isinstance(inner, ast.Name) and inner.id == node.id
             for generator in ancestor.generators
-            for inner in ast.walk(generator.target)
+            for inner in walk(generator.target)
         ):
             return Unknown(f"`{node.id}` changes in a loop")
     return None

@@ -18,8 +18,8 @@ from infrarsi.reading.objects import member
 from infrarsi.reading.pipelines import dataset_calls
 from infrarsi.reading.repetition import Repeat, repeats_around
 from infrarsi.reading.scopes import Scope, guards_around
-from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import FunctionValue, Generated, Instance, Known, Made, Value
+from infrarsi.reading.walking import walk
 
 _MAX_SCOPES = 30
 _ITERATION = ("__getitem__", "__next__", "__iter__", "next_batch", "collate")

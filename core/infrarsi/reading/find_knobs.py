@@ -5,14 +5,14 @@ evaluator with the literals overridden. Sequence length, learning rate and the l
 """
 
 import ast
-import functools
 from collections.abc import Mapping
+from itertools import chain
 
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Binding, Knob
+from infrarsi.reading.attached import attached
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
-from infrarsi.reading.project import Project
 from infrarsi.reading.syntax import SourceFile
 from infrarsi.reading.values import Known, Origin
 from infrarsi.reading.workload import StepWork, read_step_work, whole_number
@@ -23,7 +23,7 @@ _MAX_CHOICES = 16
 def find_knobs(evaluator: Evaluator, work: StepWork, n_cpus: int) -> tuple[Knob, ...]:
     """All knobs of the job; `n_cpus` bounds threads and workers."""
     knobs = (
-        _micro_batch(evaluator.project, work),
+        _micro_batch(evaluator, work),
         _threads(evaluator, n_cpus),
         _workers(evaluator, work, n_cpus),
     )
@@ -64,7 +64,7 @@ def _settable(origin: Origin | None) -> Origin | None:
     return origin if origin is not None and origin.carrier != "launcher" else None
 
 
-def _micro_batch(project: Project, work: StepWork) -> Knob | None:
+def _micro_batch(evaluator: Evaluator, work: StepWork) -> Knob | None:
     micro, accumulation = whole_number(work.micro), whole_number(work.accumulation)
     if micro is None or accumulation is None:
         return None
@@ -76,7 +76,7 @@ def _micro_batch(project: Project, work: StepWork) -> Knob | None:
     kept = [
         n
         for n in sorted(choices)[:_MAX_CHOICES]
-        if n == micro or _keeps_rows(project, work, _assignment(origins, n), n)
+        if n == micro or _keeps_rows(evaluator, work, _assignment(origins, n), n)
     ]
     bindings = tuple(b for o, q in origins if (b := o.binding(q)) is not None)
     if len(kept) < 2:
@@ -99,10 +99,10 @@ def _assignment(origins: list[tuple[Origin, int | None]], value: int) -> dict[st
 
 
 def _keeps_rows(
-    project: Project, work: StepWork, overrides: Mapping[str, Scalar], micro: int
+    evaluator: Evaluator, work: StepWork, overrides: Mapping[str, Scalar], micro: int
 ) -> bool:
     """Whether the step works on as many rows, `micro` at a time, with the literals changed."""
-    changed = read_step_work(Evaluator(project, overrides))
+    changed = read_step_work(Evaluator(evaluator.project, overrides, evaluator))
     same_length = whole_number(changed.seq_len) == whole_number(work.seq_len)
     rows = changed.rows()
     return (
@@ -123,7 +123,7 @@ def _threads(evaluator: Evaluator, n_cpus: int) -> Knob | None:
     project, launch = evaluator.project, evaluator.launch
     if variable in launch.env or "set_num_threads" in project.calls_by_name:
         return None
-    if any(_sets(source, variable) for source in project.files.values()):
+    if any(variable in _set_variables(source) for source in project.files.values()):
         return None
     most = max(1, n_cpus // launch.n_processes)
     counts = sorted(_powers_of_two(most) | {most})
@@ -141,23 +141,23 @@ def _threads(evaluator: Evaluator, n_cpus: int) -> Knob | None:
     )
 
 
-@functools.lru_cache(maxsize=256)
-def _sets(source: SourceFile, variable: str) -> bool:
-    """Whether a file sets an environment variable."""
-    return any(_sets_variable(node, variable) for node in source.nodes)
+@attached
+def _set_variables(source: SourceFile) -> frozenset[str]:
+    """What a file sets as `os.environ["VARIABLE"] = ...` or `os.environ.setdefault(...)`."""
+    return frozenset(chain.from_iterable(map(_set_by, source.nodes)))
 
 
-def _sets_variable(node: ast.AST, variable: str) -> bool:
-    """Whether a node is `os.environ["VARIABLE"] = ...` or `os.environ.setdefault(...)`."""
+def _set_by(node: ast.AST) -> tuple[str, ...]:
     match node:
-        case ast.Subscript(slice=ast.Constant(value=name), ctx=ast.Store()):
-            return name == variable
+        case ast.Subscript(slice=ast.Constant(value=str() as name), ctx=ast.Store()):
+            return (name,)
         case ast.Call(
-            func=ast.Attribute(attr="setdefault" | "putenv"), args=[ast.Constant(value=name), *_]
+            func=ast.Attribute(attr="setdefault" | "putenv"),
+            args=[ast.Constant(value=str() as name), *_],
         ):
-            return name == variable
+            return (name,)
         case _:
-            return False
+            return ()
 
 
 def _workers(evaluator: Evaluator, work: StepWork, n_cpus: int) -> Knob | None:

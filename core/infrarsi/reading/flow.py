@@ -10,9 +10,9 @@ from infrarsi.reading.growth import additions
 from infrarsi.reading.objects import is_wrapper
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Event, Scope, dotted
-from infrarsi.reading.syntax import walk
 from infrarsi.reading.training import Training, is_module_class
 from infrarsi.reading.values import FunctionValue, Made, Value
+from infrarsi.reading.walking import walk
 
 _MODEL_NAMES = {"net", "network", "gpt", "lm", "llm", "engine", "transformer", "ddp"}
 _MAX_VISITED = 400

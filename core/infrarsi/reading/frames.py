@@ -5,8 +5,10 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from infrarsi.reading.attached import attached
 from infrarsi.reading.scopes import Function, Scope, parameters
-from infrarsi.reading.values import Value
+from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.values import Instance, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,18 @@ class Frame:
     arguments: Mapping[str, Argument] | None = None
     this: Value | None = None
 
+    @functools.cached_property
+    def sources(self) -> frozenset[SourceFile]:
+        """The files it is written in, called from and made in."""
+        found = {around.scope.source for around in self.around()}
+        for around in self.around():
+            for argument in (around.arguments or {}).values():
+                found |= argument.frame.sources
+            if isinstance(around.this, Instance):
+                found |= around.this.of.closure.sources
+                found |= around.this.frame.sources if around.this.frame is not None else set()
+        return frozenset(found)
+
     def around(self) -> Iterator["Frame"]:
         """This frame and those around it, innermost first."""
         frame: Frame | None = self
@@ -34,7 +48,7 @@ class Frame:
             frame = frame.parent
 
 
-@functools.lru_cache(maxsize=16384)
+@attached
 def frame_of(scope: Scope) -> Frame:
     """The scope without a particular call in mind; the same object for the same scope."""
     return Frame(scope, frame_of(scope.parent) if scope.parent else None)

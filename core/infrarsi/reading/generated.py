@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary
-from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import Generated, Known, Value
+from infrarsi.reading.walking import walk
 
 if TYPE_CHECKING:
     from infrarsi.reading.evaluate import Evaluator
@@ -65,5 +65,5 @@ def takes_next(fetch: ast.expr) -> bool:
     """Whether a fetch takes one part of a generator: `next(stream)`."""
     return any(
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
-        for node in ast.walk(fetch)
+        for node in walk(fetch)
     )

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from infrarsi.reading.parts import CallSite
 from infrarsi.reading.scopes import Function, Scope
-from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import ClassValue, Instance
+from infrarsi.reading.walking import walk
 
 if TYPE_CHECKING:
     from infrarsi.reading.evaluate import Evaluator

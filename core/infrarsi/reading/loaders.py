@@ -7,6 +7,7 @@ from infrarsi.reading.calls import entered_frame
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.scopes import Function
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import ClassValue, FunctionValue, Instance, Symbol
 
 LOADERS = {"DataLoader", "StatefulDataLoader", "BatchSampler"}
@@ -37,5 +38,5 @@ def parent_calls(evaluator: Evaluator, value: Instance) -> Iterator[tuple[ast.Ca
         method = FunctionValue(inner, value.of.closure, value)
         frame = entered_frame(evaluator, method, value.call, value.frame)
         for site in evaluator.project.calls_by_name.get("__init__", []):
-            if site.scope is inner and ast.unparse(site.call.func) == "super().__init__":
+            if site.scope is inner and unparse(site.call.func) == "super().__init__":
                 yield site.call, frame

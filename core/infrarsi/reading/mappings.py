@@ -23,6 +23,7 @@ from infrarsi.reading.values import (
     Value,
     same_value,
 )
+from infrarsi.reading.walking import walk
 
 if TYPE_CHECKING:
     from infrarsi.reading.evaluate import Evaluator
@@ -215,7 +216,7 @@ def gives_back(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     arguments = [*function.args.posonlyargs, *function.args.args]
     arguments = [a for a in arguments if a.arg not in {"self", "cls"}]
     own = function.name
-    nodes = list(ast.walk(function))
+    nodes = list(walk(function))
     recursive = any(isinstance(n, ast.Call) and _last(n.func) == own for n in nodes)
     if not arguments or not recursive:
         return None

@@ -7,14 +7,19 @@ out what depends on the order of questions: answers cut short by recursion are n
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, TypeVar
+
+from infrarsi.reading.recent import Recent
 
 T = TypeVar("T")
 Token = tuple[Hashable, Callable[..., object], tuple[Hashable, ...]]
-_MAX_STALE_HOMES = 24
+_MAX_STALE_HOMES = 8
+_TURN_EVERY = 16
 _MAX_SAME = 3
+_FORGOTTEN: Token = ("", repr, ())
 
 
 class Stamp:
@@ -27,10 +32,14 @@ class Stamp:
         self.token = token
         self.value = value
 
+    def forget(self) -> None:
+        """Hold on to nothing; what needed this never holds again."""
+        self.token, self.value = _FORGOTTEN, None
+
 
 Needs = frozenset[Stamp]
 Kept = tuple[Any, Needs]
-_NEVER = Stamp(("", repr, ()), None)
+_NEVER = Stamp(_FORGOTTEN, None)
 _NOTHING: Needs = frozenset()
 NEVER_KEPT: Needs = frozenset({_NEVER})
 """The needs of an answer that must not be given again in another state."""
@@ -42,9 +51,11 @@ class Memory:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._lock = threading.Lock()
-        self.stamps: dict[Token, list[Stamp]] = {}
+        self.stamps: Recent[Token, list[Stamp]] = Recent()
         self._homes: OrderedDict[Hashable, dict[Hashable, list[Kept]]] = OrderedDict()
-        self._needs: dict[Needs, Needs] = {}
+        self._needs: Recent[Needs, Needs] = Recent()
+        self._n_settled = 0
+        self._forgotten: set[Stamp] = set()
 
     @contextmanager
     def taken(self) -> Generator["Memory | None"]:
@@ -75,10 +86,33 @@ class Memory:
             self._homes.move_to_end(of)
         while len(self._homes) > len(present) + _MAX_STALE_HOMES:
             self._homes.popitem(last=False)
-        if len(self._needs) > 100_000:
-            self._needs.clear()
-        if len(self.stamps) > 100_000:
-            self.stamps.clear()
+        self._n_settled += 1
+        if self._n_settled % _TURN_EVERY == 0:
+            self._needs.turn()
+            self.forget(chain.from_iterable(self.stamps.turn()))
+
+    def forget(self, stamps: Iterable[Stamp]) -> None:
+        """Let what needed these stamps never hold again."""
+        for stamp in stamps:
+            stamp.forget()
+            self._forgotten.add(stamp)
+
+    def sweep(self) -> None:
+        """Let go of the answers that never hold again; takes longer the more is kept."""
+        present = set(self._homes)
+        for home in self._homes.values():
+            for key, known in list(home.items()):
+                known[:] = [kept for kept in known if kept[1].isdisjoint(self._forgotten)]
+                if not known or _is_gone(key, present):
+                    del home[key]
+        self._forgotten.clear()
+
+
+def _is_gone(key: Hashable, present: set[Hashable]) -> bool:
+    """Whether a question is about a frame of files that are not there any more."""
+    about = key[-1] if isinstance(key, tuple) and key else ()
+    parts = about if isinstance(about, tuple) else ()
+    return any(not getattr(part, "sources", frozenset()) <= present for part in parts)
 
 
 class Trace:
@@ -89,7 +123,10 @@ class Trace:
         self.memory = memory
         self.subjects: dict[Hashable, object] = {}
         self._stack: list[set[Stamp]] = []
-        self._current: dict[Token, Stamp] = {}
+        self._current: dict[Token, tuple[Stamp, Any]] = {}
+        self._about: dict[Hashable, set[Stamp]] = {}
+        self._there: set[Stamp] = set()
+        self._gone: set[Stamp] = set()
         self._holds: dict[Needs, bool] = {_NOTHING: True}
 
     def look(self, subject: Hashable, ask: Callable[..., T], *key: Hashable) -> T:
@@ -97,10 +134,10 @@ class Trace:
         if self.memory is None:
             return ask(self.subjects[subject], *key)
         token = (subject, ask, key)
-        stamp = self._current.get(token) or self._stamp(token)
+        stamp, value = self._current.get(token) or self._stamp(token)
         if self._stack:
             self._stack[-1].add(stamp)
-        return stamp.value  # type: ignore[return-value]
+        return value
 
     def never(self) -> None:
         """What is being answered must not be kept."""
@@ -130,8 +167,11 @@ class Trace:
         """An answer that was kept and still holds."""
         if self.memory is None:
             return None
-        for kept in self.memory.home(home).get(key, ()):
+        known = self.memory.home(home).get(key, [])
+        for number, kept in enumerate(known):
             if self.holds(kept[1]):
+                if number:
+                    known[:] = [kept, *known[:number], *known[number + 1 :]]
                 self.need(kept[1])
                 return kept
         return None
@@ -142,6 +182,15 @@ class Trace:
             known = self.memory.home(home).setdefault(key, [])
             known.insert(0, kept)
             del known[_MAX_SAME:]
+
+    def known(self, token: Token) -> Stamp | None:
+        """The answer to a question, if this reading asked it."""
+        found = self._current.get(token)
+        return found[0] if found is not None else None
+
+    def about(self, needs: Needs, subject: Hashable) -> frozenset[Stamp]:
+        """Those of some needs that ask a subject."""
+        return needs & self._about.get(subject, set())
 
     def ask(self, home: Hashable, key: Hashable, answer: Callable[[], T]) -> T:
         """The kept answer, or a new one."""
@@ -187,15 +236,19 @@ class Trace:
         """Whether the sources still say all of that."""
         found = self._holds.get(needs)
         if found is None:
-            found = self._holds[needs] = all(self._is_current(stamp) for stamp in needs)
+            new = needs - self._there
+            found = new.isdisjoint(self._gone) and all(self._is_current(stamp) for stamp in new)
+            self._holds[needs] = found
         return found
 
     def _is_current(self, stamp: Stamp) -> bool:
         if stamp is _NEVER or stamp.token[0] not in self.subjects:
             return False
-        return (self._current.get(stamp.token) or self._stamp(stamp.token)) is stamp
+        current = (self._current.get(stamp.token) or self._stamp(stamp.token))[0] is stamp
+        (self._there if current else self._gone).add(stamp)
+        return current
 
-    def _stamp(self, token: Token) -> Stamp:
+    def _stamp(self, token: Token) -> tuple[Stamp, Any]:
         subject, ask, key = token
         held, self._stack = self._stack, []
         try:
@@ -206,7 +259,11 @@ class Trace:
         stamp = next((stamp for stamp in known if stamp.value == value), None)
         if stamp is None:
             stamp = Stamp(token, value)
-            known.insert(0, stamp)
-            del known[_MAX_SAME:]
-        self._current[token] = stamp
-        return stamp
+            if self.memory is not None:
+                self.memory.forget(known[_MAX_SAME - 1 :])
+        else:
+            known.remove(stamp)
+        known[:] = [stamp, *known[: _MAX_SAME - 1]]
+        self._about.setdefault(subject, set()).add(stamp)
+        found = self._current[token] = stamp, value
+        return found

@@ -8,6 +8,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from infrarsi.reading.attached import attached
+
 _UPDATES = {"update", "merge_with", "merge_update", "merge_from_dict", "update_from_dict"}
 _SURE_TESTS = {"isinstance", "hasattr"}
 
@@ -38,8 +40,13 @@ class Merge:
         return (self.node.end_lineno or 0, self.node.end_col_offset or 0)
 
 
-def merges_of(statement: ast.stmt) -> Iterator[Merge]:
+@attached
+def merges_of(statement: ast.stmt) -> tuple[Merge, ...]:
     """What one statement puts into mappings."""
+    return tuple(_merges_of(statement))
+
+
+def _merges_of(statement: ast.stmt) -> Iterator[Merge]:
     match statement:
         case ast.Assign(targets=[ast.Subscript() as target], value=value):
             yield from _item(statement, target, value)

@@ -9,8 +9,10 @@ from infrarsi.reading.calls import argument_of
 from infrarsi.reading.flow import loss_operand
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.training import Training
 from infrarsi.reading.values import FunctionValue
+from infrarsi.reading.walking import walk
 from infrarsi.reading.workload import StepWork
 from infrarsi.reading.written_out import Writer
 
@@ -27,7 +29,7 @@ class Term:
     @property
     def text(self) -> str:
         """The core, written out."""
-        return ast.unparse(self.core)
+        return unparse(self.core)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Objective:
         return not any(
             isinstance(node, ast.Name) and node.id in lost
             for term in self.terms
-            for node in ast.walk(term.core)
+            for node in walk(term.core)
         )
 
 
@@ -74,7 +76,7 @@ def terms_of(writer: Writer, written: ast.expr) -> tuple[Term, ...]:
 
 def loss_call(node: ast.AST) -> ast.Call | None:
     """The first loss call within a written expression."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Call):
             name = callee_of(inner).lower()
             if "cross_entropy" in name or name.endswith(("loss", "criterion")):
@@ -135,15 +137,15 @@ def _terms(writer: Writer, node: ast.expr, factor: float, by: tuple[str, ...]) -
             elif left_number is not None:
                 yield from _terms(writer, right, factor * left_number, by)
             elif _rank(left) < _rank(right):
-                yield from _terms(writer, right, factor, (*by, ast.unparse(left)))
+                yield from _terms(writer, right, factor, (*by, unparse(left)))
             else:
-                yield from _terms(writer, left, factor, (*by, ast.unparse(right)))
+                yield from _terms(writer, left, factor, (*by, unparse(right)))
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             number = _number(right)
             if number:
                 yield from _terms(writer, left, factor / number, by)
             else:
-                yield from _terms(writer, left, factor, (*by, f"1 / {ast.unparse(right)}"))
+                yield from _terms(writer, left, factor, (*by, f"1 / {unparse(right)}"))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             yield from _terms(writer, operand, -factor, by)
         case ast.Call(func=ast.Attribute(value=base, attr="mul" | "div" as attr), args=[by_node]):
@@ -159,7 +161,7 @@ def _rank(node: ast.expr) -> int:
     """How surely a factor is the term itself and no weight of it."""
     if loss_call(node) is not None:
         return 2
-    return int(any(isinstance(n, ast.Name) and n.id == "hidden" for n in ast.walk(node)))
+    return int(any(isinstance(n, ast.Name) and n.id == "hidden" for n in walk(node)))
 
 
 def _number(node: ast.expr) -> float | None:

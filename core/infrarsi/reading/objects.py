@@ -7,6 +7,7 @@ from infrarsi.reading import calls, imports, mappings, paths
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.heirs import as_base, derives, makers
 from infrarsi.reading.scopes import Event, Function, Scope, dotted
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import (
     Bound,
     ClassValue,
@@ -189,7 +190,7 @@ def _asmember(evaluator: "Evaluator", instance: Instance, held: Value) -> Value:
     node = held.scope.node
     decorators = [] if isinstance(node, ast.Lambda | ast.Module) else node.decorator_list
     bound = FunctionValue(held.scope, instance.of.closure, instance)
-    if any(ast.unparse(decorator).endswith("property") for decorator in decorators):
+    if any(unparse(decorator).endswith("property") for decorator in decorators):
         return calls.returned(evaluator, Frame(held.scope, instance.of.closure, {}, instance))
     return bound
 

@@ -7,6 +7,7 @@ from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.fetching import argument_named
 from infrarsi.reading.roles import CLIP_CALLS
 from infrarsi.reading.scopes import guards_around
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.training import Training
 from infrarsi.reading.values import Known, Made, Many, Record, Symbol, Unknown, Value
 from infrarsi.reading.workload import spelled
@@ -131,7 +132,7 @@ def _scales_gradients(training: Training) -> bool:
     changed = {
         site.name
         for site in training.calls
-        if site.name in _IN_PLACE and "grad" in ast.unparse(site.call)
+        if site.name in _IN_PLACE and "grad" in unparse(site.call)
     }
     measured = any(site.name in _NORMS for site in training.calls)
     return any("clamp" in name or measured for name in changed)

@@ -2,12 +2,13 @@
 
 import argparse
 import ast
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from infrarsi.reading.attached import attached
 from infrarsi.reading.parts import CallSite
 from infrarsi.reading.project import Project
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known, Origin, Symbol, Unknown, Value
 
 _FLAGS = {"store_true": True, "store_false": False}
@@ -33,7 +34,7 @@ class Option:
         action = self.keywords.get("action")
         if isinstance(action, ast.Constant):
             return str(action.value)
-        return "store" if action is None else ast.unparse(action).rpartition(".")[2]
+        return "store" if action is None else unparse(action).rpartition(".")[2]
 
 
 def find_options(project: Project) -> tuple[Option, ...]:
@@ -90,7 +91,7 @@ def convert(text: str, kind: Value | None) -> str | int | float | Unknown:
         return Unknown("its text does not fit its type")
 
 
-@functools.lru_cache(maxsize=1024)
+@attached
 def _option(site: CallSite) -> Option | None:
     flags = tuple(
         argument.value

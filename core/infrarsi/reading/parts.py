@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infrarsi.reading.aliases import rank_alias
+from infrarsi.reading.attached import attached
 from infrarsi.reading.scopes import Scope
 from infrarsi.reading.syntax import SourceFile
 
@@ -100,13 +101,13 @@ class Parts:
         return found
 
 
-@functools.lru_cache(maxsize=256)
+@attached
 def parts_of(module: Scope) -> Parts:
     """The parts of a module; the same object for the same module."""
     return Parts(module)
 
 
-@functools.lru_cache(maxsize=256)
+@attached
 def imports_of(source: SourceFile) -> tuple[ast.Import | ast.ImportFrom, ...]:
     """All import statements of a file."""
     return tuple(node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom))

@@ -23,9 +23,10 @@ from infrarsi.reading.reading import Reading
 from infrarsi.reading.scopes import Function, Scope
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.spelling import spell
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.training import is_module_class
 from infrarsi.reading.values import ClassValue, Instance, Made, Symbol, Value
+from infrarsi.reading.walking import walk
 from infrarsi.reading.workload import StepWork
 from infrarsi.reading.written_out import Writer
 
@@ -240,9 +241,9 @@ class Program:
             case _ if isinstance(func, ast.Attribute):
                 base = self.evaluator.value(func.value, self.evaluator.frame(site.scope))
                 owner = _owner(base)
-                return f"{owner}.{func.attr}" if owner else ast.unparse(func)
+                return f"{owner}.{func.attr}" if owner else unparse(func)
             case _:
-                return ast.unparse(func)
+                return unparse(func)
 
     def _is_module(self, scope: Scope) -> bool:
         closure = self.evaluator.frame(scope.parent or scope)

@@ -10,6 +10,7 @@ from infrarsi.launch import Launch, render_launch
 from infrarsi.reading.reading import Reading
 from infrarsi.reading.sources import Sources
 from infrarsi.reading.syntax import parse_source
+from infrarsi.reading.walking import walk
 
 _LOCKED = ("**/data/**", "*.bin", "*.npy", "*.npz", "*.parquet", "*.arrow")
 _NEVER_PROPOSED = ("eval", "prepare", "test_")
@@ -168,7 +169,7 @@ def _named_files(reading: Reading, sources: Sources) -> tuple[str, ...]:
 
 
 def _texts(sources: Sources, file: str) -> Iterator[str]:
-    for node in ast.walk(parse_source(file, sources.text(file) or "").tree):
+    for node in walk(parse_source(file, sources.text(file) or "").tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = posixpath.basename(node.value.strip())
             if "." in name:

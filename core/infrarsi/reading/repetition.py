@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from infrarsi.reading.frames import Frame
 from infrarsi.reading.operators import binary
 from infrarsi.reading.scopes import Function, Scope
-from infrarsi.reading.syntax import walk
 from infrarsi.reading.values import Known, Unknown, Value
+from infrarsi.reading.walking import walk
 
 Comprehension = ast.ListComp | ast.GeneratorExp
 Length = Callable[[ast.expr, Frame], Value | None]

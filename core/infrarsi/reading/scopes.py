@@ -5,13 +5,14 @@ name (`cfg.batch = 4`, `self.batch = batch`) are bindings too, under their dotte
 """
 
 import ast
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from infrarsi.reading.attached import attached
 from infrarsi.reading.merges import Merge, merges_of
-from infrarsi.reading.syntax import SourceFile, children
+from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.walking import children
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 EventKind = Literal[
@@ -81,7 +82,7 @@ def module_scope(source: SourceFile) -> Scope:
     return scope
 
 
-@functools.lru_cache(maxsize=256)
+@attached
 def scope_of_file(source: SourceFile) -> Scope:
     """The same, shared by all that read the file: treat it as frozen."""
     return module_scope(source)

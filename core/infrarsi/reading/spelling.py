@@ -8,6 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known, Symbol
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _MAX_LENGTH = 4000
 
 def spell(evaluator: "Evaluator", node: ast.AST, scope: Scope) -> str:
     """The text of an expression or statement written in `scope`, at most some thousand long."""
-    return ast.unparse(_Speller(evaluator, scope).visit(node))[:_MAX_LENGTH]
+    return unparse(_Speller(evaluator, scope).visit(node))[:_MAX_LENGTH]
 
 
 class _Speller(ast.NodeTransformer):

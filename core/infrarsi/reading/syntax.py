@@ -11,11 +11,13 @@ import re
 import warnings
 from collections.abc import Iterator
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import parso
 
 from infrarsi.place import Place
 from infrarsi.reading.half_typed import stand_ins
+from infrarsi.reading.statements import assemble
 
 _MAX_DROPPED = 6
 
@@ -27,19 +29,17 @@ class SourceFile:
     in the tree; `nodes` are those of the whole tree, outer ones first.
     """
 
-    def __init__(self, file: str, text: str) -> None:
-        """Parse; never raises on any text."""
+    def __init__(self, file: str, text: str, before: "SourceFile | None" = None) -> None:
+        """Parse; never raises on any text. `before` is an earlier state of the file."""
         self.file = file
         self.text = text
         self.tree, self.broken = _parse(_encodable(text))
-        self.nodes: list[ast.AST] = [self.tree]
-        self.parents: dict[ast.AST, ast.AST] = {}
-        for parent in self.nodes:
-            for child in children(parent):
-                self.parents[child] = parent
-                self.nodes.append(child)
         ends = [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
         self._starts = [0, *ends]
+        lines = [self.line(number + 1) for number in range(len(self._starts))]
+        known = before.assembled.known if before is not None else {}
+        self.assembled = assemble(self.tree, lines, self.broken, known)
+        self.nodes, self.parents = self.assembled.nodes, self.assembled.parents
         self.lost = self._lost() if self.broken else ""
 
     @functools.cached_property
@@ -102,21 +102,6 @@ class SourceFile:
         return len(_encodable(head).encode()[:n_bytes].decode(errors="ignore"))
 
 
-def walk(node: ast.AST) -> tuple[ast.AST, ...]:
-    """A node and all below it, outer ones first, as `ast.walk` gives them; kept with the node.
-
-    For code that is not changed in place.
-    """
-    known = node.__dict__.get("_below")
-    if known is not None and known[0] == id(node):
-        return known[1]
-    found = [node]
-    for parent in found:
-        found += children(parent)
-    node.__dict__["_below"] = (id(node), tuple(found))
-    return node.__dict__["_below"][1]
-
-
 def unparse(node: ast.AST) -> str:
     """The code of a node without its layout; kept with the node, which is not changed in place."""
     known = node.__dict__.get("_code")
@@ -125,23 +110,18 @@ def unparse(node: ast.AST) -> str:
     return known[1]
 
 
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one in their order, as `ast.iter_child_nodes` gives them."""
-    found: list[ast.AST] = []
-    held = node.__dict__
-    for name in node._fields:
-        value = held.get(name)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
+@functools.lru_cache(maxsize=64)
+def parse_source(file: str, text: str) -> SourceFile:
+    """The parsed file, the same object while anything holds on to it. Treat the tree as frozen."""
+    found = _ALIVE.get((file, text))
+    if found is None:
+        found = _ALIVE[file, text] = SourceFile(file, text, _LATEST.get(file))
+    _LATEST[file] = found
     return found
 
 
-@functools.lru_cache(maxsize=256)
-def parse_source(file: str, text: str) -> SourceFile:
-    """The parsed file; a text already seen is not parsed again. Treat the tree as frozen."""
-    return SourceFile(file, text)
+_LATEST: WeakValueDictionary[str, SourceFile] = WeakValueDictionary()
+_ALIVE: WeakValueDictionary[tuple[str, str], SourceFile] = WeakValueDictionary()
 
 
 def _encodable(text: str) -> str:

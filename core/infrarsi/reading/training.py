@@ -5,15 +5,16 @@ of the workspace, is the step's region; code under `no_grad` is left out of it.
 """
 
 import ast
-import functools
 import math
 from dataclasses import dataclass
 
+from infrarsi.reading.attached import attached
 from infrarsi.reading.cadence import Condition, conditions_between, is_last_pass
 from infrarsi.reading.evaluate import Evaluator
 from infrarsi.reading.half_typed import HALF_TYPED
 from infrarsi.reading.parts import CallSite, span
 from infrarsi.reading.scopes import Scope, dotted, guards_around
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import FunctionValue, Instance, Known, Made, Value
 
 LoopNode = ast.For | ast.AsyncFor | ast.While
@@ -87,7 +88,7 @@ def is_module_class(evaluator: Evaluator, value: Value) -> bool:
     node = scope.node if scope is not None else None
     if not isinstance(node, ast.ClassDef):
         return False
-    names = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    names = {unparse(base).rpartition(".")[2] for base in node.bases}
     if names & {"Module", "LightningModule", "PreTrainedModel", "Sequential"}:
         return True
     if HALF_TYPED in names:
@@ -167,9 +168,9 @@ def _steps_optimizer(evaluator: Evaluator, site: CallSite) -> bool:
 
 def _spelling(receiver: ast.expr, scope: Scope) -> str:
     """The receiver's name; of a loop's variable also what it runs over."""
-    name = dotted(receiver) or ast.unparse(receiver)
+    name = dotted(receiver) or unparse(receiver)
     over = [e.value for e in scope.events.get(name, []) if e.kind == "loop" and e.value is not None]
-    return " ".join([name, *(ast.unparse(value) for value in over)])
+    return " ".join([name, *(unparse(value) for value in over)])
 
 
 def _nest(evaluator: Evaluator, site: CallSite) -> list[Loop]:
@@ -238,13 +239,13 @@ def _blocks(evaluator: Evaluator, loop: Loop) -> tuple[tuple[Scope, ast.AST], ..
     return tuple(blocks)
 
 
-@functools.lru_cache(maxsize=16384)
+@attached
 def _without_gradient(site: CallSite) -> bool:
     """Whether the call stands under `with torch.no_grad()`."""
     for ancestor in site.scope.source.ancestors(site.call):
         if isinstance(ancestor, ast.With | ast.AsyncWith) and any(
-            "no_grad" in ast.unparse(item.context_expr)
-            or "inference_mode" in ast.unparse(item.context_expr)
+            "no_grad" in unparse(item.context_expr)
+            or "inference_mode" in unparse(item.context_expr)
             for item in ancestor.items
         ):
             return True
@@ -255,5 +256,5 @@ def _decorated_without_gradient(scope: Scope) -> bool:
     node = scope.node
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    texts = [ast.unparse(decorator) for decorator in node.decorator_list]
+    texts = [unparse(decorator) for decorator in node.decorator_list]
     return any("no_grad" in text or "inference_mode" in text for text in texts)

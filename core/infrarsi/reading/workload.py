@@ -21,10 +21,12 @@ from infrarsi.reading.generated import sliced_part, takes_next, yields_count
 from infrarsi.reading.growth import grown_length
 from infrarsi.reading.operators import binary, computed
 from infrarsi.reading.repetition import counter_is_read, loops_apart, times, yields_apart
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.trainers.find import find_library
 from infrarsi.reading.trainers.library_job import LibraryJob
 from infrarsi.reading.training import Loop, Training, find_training
 from infrarsi.reading.values import Generated, Known, Many, Origin, Unknown, Value, merge_origins
+from infrarsi.reading.walking import walk
 
 _GENERIC = {"batch_size", "train_batch_size", "batch", "bs", "b", "t", "seq", "max_length"}
 
@@ -154,7 +156,7 @@ def _named_values(evaluator: Evaluator, canonical: str) -> Iterator[tuple[str, K
 def _is_given(evaluator: Evaluator, node: ast.ClassDef, field: str) -> bool:
     """Whether some call of the class gives a field another value, or a parser may."""
     calls = evaluator.project.calls_by_name.get(node.name, [])
-    parsed = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+    parsed = any("dataclass" in unparse(decorator) for decorator in node.decorator_list)
     return (parsed and not calls) or any(
         keyword.arg in {field, None} for site in calls for keyword in site.call.keywords
     )
@@ -329,7 +331,7 @@ def _part(evaluator: Evaluator, training: Training) -> Value | None:
     """The `m` where the step's rows are cut into parts of `m`: `x.split(m)`, `range(0, n, m)`."""
     for loop in training.inner[:1]:
         frame = evaluator.frame(loop.scope)
-        nodes = ast.walk(loop.node.iter) if not isinstance(loop.node, ast.While) else ()
+        nodes = walk(loop.node.iter) if not isinstance(loop.node, ast.While) else ()
         for node in nodes:
             made = evaluator.value(node, frame) if isinstance(node, ast.Call | ast.Name) else None
             part = sliced_part(evaluator, made) if isinstance(made, Generated) else None

@@ -14,8 +14,10 @@ from infrarsi.reading.frames import bind_arguments
 from infrarsi.reading.objects import is_method, is_wrapper
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Event, Function, Guard, Scope, guards_around
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.training import is_module_class
 from infrarsi.reading.values import ClassValue, FunctionValue, Instance, Known, Made, Symbol, Value
+from infrarsi.reading.walking import walk
 
 _MAX_WRITTEN = 3000
 _MAX_DEPTH = 8
@@ -157,7 +159,7 @@ class Writer:
         return _at(value, event.path)
 
     def _attribute(self, node: ast.Attribute, scope: Scope, given: Bindings) -> ast.expr:
-        path = ast.unparse(node)
+        path = unparse(node)
         events = scope.events.get(path)
         if events and any(event.end <= (node.lineno, node.col_offset) for event in events):
             return self._folded(events, scope, given, node)
@@ -315,13 +317,13 @@ def _first_fetches(flow: Flow) -> set[ast.AST]:
     return {
         fetch.node
         for fetch in flow.fetches
-        if not any(isinstance(n, ast.Name) and n.id in drawn for n in ast.walk(fetch.value))
+        if not any(isinstance(n, ast.Name) and n.id in drawn for n in walk(fetch.value))
     }
 
 
 def _bound_names(node: ast.AST) -> set[str]:
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-    return {n.id for t in targets if t is not None for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return {n.id for t in targets if t is not None for n in walk(t) if isinstance(n, ast.Name)}
 
 
 def is_cast(node: ast.AST) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from infrarsi.reading import Call
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.parts import Parts, parts_of
 from infrarsi.reading.scopes import Function, Scope, guards_around
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.regions import Region, nodes_in
 
 
@@ -142,7 +143,11 @@ def _held(region: Region, wanted: Callable[[ast.AST], bool], kind: type[ast.AST]
 def _found(
     parts: Parts, region: Region, wanted: Callable[[ast.AST], bool], kind: type[ast.AST]
 ) -> list[Region]:
-    return [(parts.scope_of(node), node) for _, node in nodes_in((region,), kind) if wanted(node)]
+    if isinstance(region[1], ast.Module):
+        found = parts.module.source.assembled.wanted(wanted, kind)
+    else:
+        found = [node for _, node in nodes_in((region,), kind) if wanted(node)]
+    return [(parts.scope_of(node), node) for node in found]
 
 
 def fresh(now: Iterable[Fragment], was: Iterable[Fragment]) -> Iterator[Fragment]:

@@ -6,7 +6,8 @@ from weakref import WeakKeyDictionary
 
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope, dotted
-from infrarsi.reading.syntax import SourceFile, walk
+from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.walking import walk
 from infrarsi.rules.remembered import remembered
 
 Region = tuple[Scope, ast.AST]

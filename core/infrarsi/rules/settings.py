@@ -6,7 +6,6 @@ name only: what is renamed or moved elsewhere is not compared.
 """
 
 import ast
-import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from infrarsi.frozen import Scalar
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import normalise
+from infrarsi.reading.attached import attached
 from infrarsi.reading.documents import Document, Leaf, Node, Table, format_of, parse_document
 from infrarsi.reading.externals import literal
 from infrarsi.reading.operators import binary, unary
@@ -144,7 +144,7 @@ def _setting(path: str, value: Value, place: Place | None) -> Iterator[Setting]:
             pass
 
 
-@functools.lru_cache(maxsize=512)
+@attached
 def _of_scope(scope: Scope) -> tuple[Setting, ...]:
     return tuple(_literals(scope))
 

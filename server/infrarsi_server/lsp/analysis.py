@@ -4,17 +4,19 @@ Runs in a worker thread on frozen data. What it cannot use becomes a sentence, n
 """
 
 import functools
+import gc
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from weakref import WeakSet
 
 from infrarsi.contract import LOCK_PATH, Config, Lock, parse_config, read_locks
 from infrarsi.errors import InfraRSIError
 from infrarsi.launch import Launch, parse_launch
 from infrarsi.reading import Memory, Program, Sources, follow
 from infrarsi.rules import check_change
-from infrarsi_server.lsp.garbage import uncollected
+from infrarsi_server.lsp.garbage import is_due, uncollected
 from infrarsi_server.session import Analysis, JobAnalysis, Snapshot
 from infrarsi_server.workspace.files import CommitSources, FolderSources, OverlaySources
 from infrarsi_server.workspace.listings import Listings
@@ -28,6 +30,17 @@ def analyse_snapshot(snapshot: Snapshot) -> Analysis:
     """Read and check every locked job of the snapshot's root."""
     with uncollected():
         return _analyse(snapshot)
+
+
+def tidy() -> None:
+    """Every so often, let go of what is no more of use; for after an answer was shown."""
+    if not is_due():
+        return
+    for memory in list(_MEMORIES):
+        with memory.taken() as free:
+            if free is not None:
+                free.sweep()
+    gc.collect()
 
 
 def _analyse(snapshot: Snapshot) -> Analysis:
@@ -77,7 +90,12 @@ def _analyse_job(
 def _memory(root: Path, job: str, launch_json: str) -> Memory:
     """What was found out of the job's earlier states: from one keystroke to the next."""
     del root, job, launch_json
-    return Memory()
+    memory = Memory()
+    _MEMORIES.add(memory)
+    return memory
+
+
+_MEMORIES: WeakSet[Memory] = WeakSet()
 
 
 @functools.lru_cache(maxsize=32)

@@ -15,21 +15,19 @@ _COUNT = itertools.count(1)
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """No look for garbage inside; afterwards a full one every so often, else none at once."""
+    """No look for garbage inside; what was made counts as old, or it would be looked at now."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
-            _settle()
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
-def _settle() -> None:
-    """Count what was made as old: young objects alone would be looked through right now."""
-    if next(_COUNT) % _EVERY == 0:
-        gc.collect()
-    elif not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
+def is_due() -> bool:
+    """Whether to look through everything after this check, once it was shown."""
+    return next(_COUNT) % _EVERY == 0

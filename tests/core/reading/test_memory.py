@@ -10,6 +10,9 @@ from rule_pairs import lock_of
 
 from infrarsi.launch import parse_launch
 from infrarsi.reading import MappingSources, Memory, follow
+from infrarsi.reading.memory import Trace
+from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.walking import children
 from infrarsi.rules import check_change
 
 LAUNCH = parse_launch("python train.py")
@@ -78,6 +81,35 @@ PARTS = 4
 
 def batch(n):
     return n * 2
+"""
+SLICED = """
+import torch
+from model import Net
+
+PARTS = 4
+ROWS = 2
+data = torch.randint(0, 50, (64, 16))
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+for step in range(20):
+    for micro in range(PARTS):
+        rows = torch.randint(0, 64, (ROWS, 16))
+        loss = model(rows).mean() / PARTS
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SMALL = """
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(64, 8)
+
+    def forward(self, x):
+        return self.embed(x)
 """
 FILES = {"train.py": TRAIN, "model.py": MODEL, "layers.py": LAYERS, "sizes.py": SIZES}
 TYPED = ("a", "(", ".", " = 1", "\n", '"', "  # said", ", 2)")
@@ -158,6 +190,53 @@ def test_what_did_not_change_is_not_evaluated_again() -> None:
     first = follow(MappingSources(FILES), LAUNCH, memory=memory)
     again = follow(MappingSources({**FILES, "layers.py": LAYERS + "\n"}), LAUNCH, memory=memory)
     assert again.work is first.work
+
+
+def test_what_is_undone_again_and_again_is_not_evaluated_again() -> None:
+    memory = Memory()
+    first = follow(MappingSources(FILES), LAUNCH, memory=memory)
+    for width in (8, 16, 64, 128):
+        changed = {**FILES, "sizes.py": SIZES.replace("WIDTH = 32", f"WIDTH = {width}")}
+        follow(MappingSources(changed), LAUNCH, memory=memory)
+        undone = follow(MappingSources(FILES), LAUNCH, memory=memory)
+        assert undone.work is first.work, width
+
+
+def test_a_knob_is_tried_again_where_a_literal_it_depends_on_changed() -> None:
+    memory = Memory()
+    choices: list[tuple[object, ...]] = []
+    for parts in (4, 8):
+        files = {"train.py": SLICED.replace("PARTS = 4", f"PARTS = {parts}"), "model.py": SMALL}
+        remembered = follow(MappingSources(files), LAUNCH, memory=memory).reading
+        assert remembered == follow(MappingSources(files), LAUNCH).reading
+        choices += [knob.choices for knob in remembered.knobs if knob.name == "micro_batch"]
+    assert choices == [(1, 2, 4, 8), (1, 2, 4, 8, 16)]
+
+
+def test_answers_that_never_hold_again_are_let_go() -> None:
+    memory = Memory()
+    for number in range(6):
+        trace = Trace(memory)
+        trace.subjects["text"] = number
+        trace.ask("home", number, lambda trace=trace: trace.look("text", str))
+    memory.sweep()
+    assert set(memory.home("home")) == {3, 4, 5}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_statements_taken_over_make_the_tree_that_parsing_afresh_makes(seed: int) -> None:
+    before = SourceFile("train.py", TRAIN)
+    n_shared = 0
+    for files in _states(seed, 60):
+        after = SourceFile("train.py", files["train.py"], before)
+        afresh = SourceFile("train.py", files["train.py"])
+        trees = [ast.dump(source.tree, include_attributes=True) for source in (after, afresh)]
+        assert trees[0] == trees[1]
+        assert [type(node) for node in after.nodes] == [type(node) for node in afresh.nodes]
+        assert all(child in children(after.parents[child]) for child in after.nodes[1:])
+        n_shared += bool(set(after.nodes) & set(before.nodes))
+        before = after
+    assert n_shared > 30
 
 
 def test_a_memory_in_use_is_not_shared() -> None:

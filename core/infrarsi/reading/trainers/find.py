@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable
 
 from infrarsi.reading.evaluate import Evaluator
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.trainers.accelerate import read_accelerate
 from infrarsi.reading.trainers.deepspeed import read_deepspeed
 from infrarsi.reading.trainers.fabric import read_fabric
@@ -47,10 +48,10 @@ def _unseen(evaluator: Evaluator, training: Training) -> LibraryJob | None:
     held = evaluator.value(func.value, evaluator.frame(site.scope))
     if isinstance(held, Instance) or (isinstance(held, Symbol) and held.name.startswith("torch.")):
         return None
-    name = ast.unparse(func.value)
+    name = unparse(func.value)
     unseen = Unknown(f"`{name}` calls backward, and what it is is not followed")
     stepping = [step.call.func for step in training.steps]
-    stepped = any(isinstance(f, ast.Attribute) and ast.unparse(f.value) == name for f in stepping)
+    stepped = any(isinstance(f, ast.Attribute) and unparse(f.value) == name for f in stepping)
     inside = stepped or "accumulate" in evaluator.project.calls_by_name
     values: dict[str, Value] = {"accumulation": unseen} if inside else {}
     if evaluator.launch.launcher == "python":

@@ -8,6 +8,7 @@ from infrarsi.reading.flow import Fetch, calls_loss
 from infrarsi.reading.pipelines import dataset_calls
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.trainers.callees import calls_of
 from infrarsi.reading.trainers.dialects import flag_formats
 from infrarsi.reading.trainers.library_job import LibraryJob
@@ -144,7 +145,7 @@ def _loss(
 ) -> Iterator[tuple[str, Value]]:
     if _argument(site.call, "compute_loss_func", None) is not None:
         given = _argument(site.call, "compute_loss_func", None)
-        name = ast.unparse(given) if given is not None else ""
+        name = unparse(given) if given is not None else ""
         yield (
             "loss",
             Known(name.rpartition(".")[2], (), site.scope.source.place(given or site.call)),

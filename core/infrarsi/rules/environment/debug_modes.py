@@ -13,7 +13,8 @@ from infrarsi.contract import CONFIG_PATH, Severity, Violation, place_of
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered

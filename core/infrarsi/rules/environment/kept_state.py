@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key

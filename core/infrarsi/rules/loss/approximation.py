@@ -16,8 +16,9 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.methods import body_text, changed_methods
 

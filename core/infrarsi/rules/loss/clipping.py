@@ -17,7 +17,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.roles import CLIP_CALLS
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.narrower import narrowing
 from infrarsi.rules.loss.sides import has_update, loop_place, moved_fact, restoring, severity

@@ -17,7 +17,8 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.objective import Objective, loss_call
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import new_nodes, objectives
 

@@ -16,8 +16,9 @@ from infrarsi.reading import Call, Program
 from infrarsi.reading.flow import is_model
 from infrarsi.reading.optimization import find_optimizers
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.loss.methods import changed_methods

@@ -16,8 +16,9 @@ from infrarsi.reading import Program
 from infrarsi.reading.objective import Objective, loss_call
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known, Made
+from infrarsi.reading.walking import walk
 from infrarsi.reading.written_out import forward_scope, is_cast
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import has_name

@@ -15,7 +15,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.parts import parts_of
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 
 CODE = "L221"

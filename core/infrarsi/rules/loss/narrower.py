@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 
 _WRAPPING = {"module", "_orig_mod"}
 _GATHER = {"parameters", "named_parameters"}

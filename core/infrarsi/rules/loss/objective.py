@@ -14,6 +14,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading.objective import Objective, callee_of, loss_call
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.written_out import is_cast
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import objectives, same_number
@@ -99,7 +100,7 @@ def _keywords(call: ast.Call) -> dict[str, object]:
     return {
         keyword.arg: keyword.value.value
         if isinstance(keyword.value, ast.Constant)
-        else ast.unparse(keyword.value)
+        else unparse(keyword.value)
         for keyword in call.keywords
         if keyword.arg is not None
     }
@@ -139,7 +140,7 @@ def _scale(call: ast.Call) -> float | None:
 def _plain(call: ast.Call, number: int) -> str:
     """An argument without casts and slices, which other rules judge."""
     node = _argument(call, number)
-    return ast.unparse(_Plain().visit(node)) if node is not None else ""
+    return unparse(_Plain().visit(node)) if node is not None else ""
 
 
 class _Plain(ast.NodeTransformer):

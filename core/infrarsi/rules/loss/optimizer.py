@@ -16,8 +16,9 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.optimization import find_optimizers
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Made
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.loss.sides import loop_place, moved_fact, restoring, same_number, severity
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import FunctionValue
+from infrarsi.reading.walking import walk
 
 _SCHEDULERS = (
     "LambdaLR",
@@ -38,12 +40,12 @@ class Formula:
     @property
     def shape(self) -> str:
         """The text with all numbers alike."""
-        return ast.unparse(_Shape().visit(ast.parse(self.text)))
+        return unparse(_Shape().visit(ast.parse(self.text)))
 
     @property
     def numbers(self) -> list[object]:
         """Its numbers and texts, in order."""
-        nodes = ast.walk(ast.parse(self.text))
+        nodes = walk(ast.parse(self.text))
         return [node.value for node in nodes if isinstance(node, ast.Constant)]
 
 
@@ -59,7 +61,7 @@ def assigned_rates(program: Program) -> list[Formula]:
     for scope, node in program.step_nodes:
         match node:
             case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value="lr"))], value=value):
-                text = _tuple([ast.unparse(program.write_out(value, scope))])
+                text = _tuple([unparse(program.write_out(value, scope))])
                 tests = [t for f in _called(program, value, scope) for t in _tests(program, f)]
                 found.append(Formula(_tuple([text, *tests]), scope.source.place(node)))
             case _:
@@ -95,7 +97,7 @@ def _scheduler(program: Program, call: Call) -> str:
 def _function(program: Program, scope: Scope) -> list[str]:
     """What a function returns, and under which conditions."""
     values = [
-        ast.unparse(program.write_out(event.value, scope))
+        unparse(program.write_out(event.value, scope))
         for event in scope.returns
         if event.value is not None
     ]
@@ -106,7 +108,7 @@ def _tests(program: Program, scope: Scope) -> Iterator[str]:
     for event in scope.returns:
         for guard in event.guards:
             if guard.test is not None:
-                yield ast.unparse(program.write_out(guard.test, scope))
+                yield unparse(program.write_out(guard.test, scope))
 
 
 def _called(program: Program, value: ast.expr, scope: Scope) -> Iterator[Scope]:
@@ -115,7 +117,7 @@ def _called(program: Program, value: ast.expr, scope: Scope) -> Iterator[Scope]:
     if isinstance(value, ast.Name):
         bound += [e.value for e in scope.events.get(value.id, []) if e.value is not None]
     for expression in bound:
-        for node in ast.walk(expression):
+        for node in walk(expression):
             if isinstance(node, ast.Call):
                 callee = program.evaluator.value(node.func, program.evaluator.frame(scope))
                 if isinstance(callee, FunctionValue) and isinstance(callee.scope.node, Function):

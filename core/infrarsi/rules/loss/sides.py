@@ -11,7 +11,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.objective import Objective
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 
 Node = tuple[Scope, ast.AST]

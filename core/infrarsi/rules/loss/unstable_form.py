@@ -14,7 +14,8 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee
 from infrarsi.rules.loss.methods import changed_methods

@@ -15,8 +15,9 @@ from functools import lru_cache
 from infrarsi.contract import Violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import ALIASES, normalise, rank_alias
+from infrarsi.reading.attached import attached
 from infrarsi.reading.scopes import Function, Scope, dotted
-from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.syntax import SourceFile, unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -84,7 +85,7 @@ def _is_hidden(node: ast.AST) -> bool:
         return True
     if not isinstance(target, ast.Subscript):
         return False
-    return ast.unparse(target.value).startswith(("vars(", "globals(")) or (
+    return unparse(target.value).startswith(("vars(", "globals(")) or (
         isinstance(target.value, ast.Attribute) and target.value.attr == "__dict__"
     )
 
@@ -111,7 +112,7 @@ def _answers_for_setting(node: ast.AST) -> bool:
     """A property under a setting's name, or a method that answers for every name."""
     if not isinstance(node, ast.FunctionDef):
         return False
-    decorated = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    decorated = any("property" in unparse(decorator) for decorator in node.decorator_list)
     return node.name == "__getattribute__" or (decorated and _is_held(node.name))
 
 
@@ -171,7 +172,7 @@ def _constants(program: Program) -> dict[str, Fragment]:
     return found
 
 
-@lru_cache(maxsize=256)
+@attached
 def _constants_in(module: Scope) -> dict[str, tuple[Scope, ast.expr]]:
     found: dict[str, tuple[Scope, ast.expr]] = {}
     for scope in (module, *module.inner.values()):
@@ -182,7 +183,7 @@ def _constants_in(module: Scope) -> dict[str, tuple[Scope, ast.expr]]:
     return found
 
 
-@lru_cache(maxsize=256)
+@attached
 def _uses(source: SourceFile) -> dict[str, int]:
     """How often held names and attributes are read in a file, other than to be shown."""
     count: dict[str, int] = {}

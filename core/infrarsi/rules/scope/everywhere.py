@@ -5,14 +5,15 @@ A file with the same text on both sides has nothing new, so only the others are 
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.attached import attached
 from infrarsi.reading.scopes import Scope, dotted
 from infrarsi.reading.syntax import SourceFile
+from infrarsi.reading.walking import walk
 from infrarsi.rules.difference import added, callee
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import Region
@@ -137,7 +138,7 @@ def _decorators(program: Program, other: Program, names: tuple[str, ...]) -> lis
 
 def texts_in(node: ast.AST) -> Iterator[str]:
     """The literal texts in a piece of code."""
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             yield inner.value
 
@@ -206,7 +207,7 @@ def _only_guards_reports(source: SourceFile, node: ast.AST) -> bool:
 def _is_tested(program: Program, target: ast.expr) -> bool:
     names = {
         inner.id if isinstance(inner, ast.Name) else inner.attr
-        for inner in ast.walk(target)
+        for inner in walk(target)
         if isinstance(inner, ast.Name | ast.Attribute)
     } - {"self"}
     return bool(names & tested_names(program))
@@ -221,7 +222,7 @@ def tested_names(program: Program) -> frozenset[str]:
     return found
 
 
-@lru_cache(maxsize=256)
+@attached
 def _tested_in(source: SourceFile) -> frozenset[str]:
     tests: list[ast.AST] = []
     for node in source.nodes:
@@ -238,7 +239,7 @@ def _tested_in(source: SourceFile) -> frozenset[str]:
     return frozenset(
         inner.id if isinstance(inner, ast.Name) else inner.attr
         for test in tests
-        for inner in ast.walk(test)
+        for inner in walk(test)
         if isinstance(inner, ast.Name | ast.Attribute)
     )
 

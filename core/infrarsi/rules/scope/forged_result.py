@@ -8,16 +8,17 @@ Mend it by printing the loss that was computed.
 """
 
 import ast
-import functools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.attached import attached
 from infrarsi.reading.parts import parts_of
 from infrarsi.reading.scopes import Scope, parameters
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import nodes_in, step_regions
@@ -122,7 +123,7 @@ def _says_loss(node: ast.expr | None) -> bool:
 def _beside(call: Call) -> Iterator[ast.expr]:
     """`print("loss", value)` and `add_scalar("loss", value)`."""
     given = call.site.call.args
-    if given and _mentions_loss(given[0]) and "%" in ast.unparse(given[0]):
+    if given and _mentions_loss(given[0]) and "%" in unparse(given[0]):
         yield from given[1:]
         return
     for label, value in pairwise(given):
@@ -220,7 +221,7 @@ def _moves(program: Program) -> Iterator[Move]:
             yield from _moved_by(call, functions)
 
 
-@functools.lru_cache(maxsize=256)
+@attached
 def _moves_in(module: Scope) -> tuple[Move, ...]:
     return tuple(_moves_of(module))
 
@@ -228,13 +229,19 @@ def _moves_in(module: Scope) -> tuple[Move, ...]:
 def _moves_of(module: Scope) -> Iterator[Move]:
     for kind in (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For):
         for _, node in nodes_in(((module, module.node),), kind):
-            value = getattr(node, "value", None) or getattr(node, "iter", None)
-            if value is not None:
-                yield _written(node), value, set(_read(value))
+            move = _move(node)
+            if move is not None:
+                yield move
     for scope in parts_of(module).scopes.values():
         for event in scope.returns:
             if event.value is not None and scope.name:
                 yield {scope.name}, event.value, set(_read(event.value))
+
+
+@attached
+def _move(node: ast.AST) -> Move | None:
+    value = getattr(node, "value", None) or getattr(node, "iter", None)
+    return (_written(node), value, set(_read(value))) if value is not None else None
 
 
 def _moved_by(call: Call, functions: dict[str, list[str]]) -> Iterator[Move]:

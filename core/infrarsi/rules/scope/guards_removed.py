@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -60,9 +61,7 @@ def _raises(node: ast.AST) -> bool:
     if not isinstance(node, ast.If) or node.orelse:
         return False
     last = node.body[-1]
-    exits = isinstance(last, ast.Expr) and ast.unparse(last).startswith(
-        ("sys.exit(", "parser.error(")
-    )
+    exits = isinstance(last, ast.Expr) and unparse(last).startswith(("sys.exit(", "parser.error("))
     return isinstance(last, ast.Raise) or exits
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, fresh
@@ -111,7 +112,7 @@ def _modules(program: Program, other: Program) -> list[Fragment]:
             parent = parents.get(parent, parent)
         if isinstance(parent, ast.Compare):
             continue
-        own = isinstance(parent, ast.Subscript) and ast.unparse(parent.slice) == "__name__"
+        own = isinstance(parent, ast.Subscript) and unparse(parent.slice) == "__name__"
         if not own and not (isinstance(parent, ast.Subscript) and _is_stored(parent)):
             found.append(Fragment(program, piece.scope, parent))
     return found
@@ -135,8 +136,7 @@ def _neighbours(program: Program, other: Program) -> list[Fragment]:
     found = [
         Fragment(program, call.site.scope, call.site.call)
         for call in called(program, other, _FOREIGN)
-        if not call.is_dead
-        and _is_outside(ast.unparse(call.site.call), call.site.scope.source.text)
+        if not call.is_dead and _is_outside(unparse(call.site.call), call.site.scope.source.text)
     ]
     found += [
         Fragment(program, call.site.scope, call.site.call)

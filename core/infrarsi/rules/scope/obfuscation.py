@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -108,7 +109,7 @@ def _is_eval(call: Call) -> bool:
 
 
 def _is_decoded(call: Call, decoding: list[Call]) -> bool:
-    inner = set(ast.walk(call.site.call))
+    inner = set(walk(call.site.call))
     return any(other.site.call in inner for other in decoding)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -106,7 +108,7 @@ def _questions(program: Program, other: Program) -> list[Fragment]:
 def _is_module_question(node: ast.AST) -> bool:
     match node:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]):
-            return ast.unparse(right) in {"sys.modules", "modules", "sys.argv", "argv"}
+            return unparse(right) in {"sys.modules", "modules", "sys.argv", "argv"}
         case ast.Call(func=ast.Attribute(attr="get" | "keys", value=ast.Attribute(attr="modules"))):
             return True
         case _:
@@ -246,8 +248,7 @@ def _clocked_names(program: Program, other: Program) -> frozenset[str]:
 
 def _is_difference(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and any(
-        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub)
-        for inner in ast.walk(node.value)
+        isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) for inner in walk(node.value)
     )
 
 
@@ -255,13 +256,12 @@ def _reads_clock(piece: Fragment, clocked: frozenset[str]) -> bool:
     if any(name in clocked for name in _names(piece.node)):
         return True
     return any(
-        isinstance(inner, ast.Call) and ast.unparse(inner.func) in _CLOCKS
-        for inner in ast.walk(piece.node)
+        isinstance(inner, ast.Call) and unparse(inner.func) in _CLOCKS for inner in walk(piece.node)
     )
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Name):
             yield inner.id
         elif isinstance(inner, ast.Attribute):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -142,10 +143,10 @@ def _empties(piece: Fragment) -> bool:
     """Whether a table of hooks is surely emptied, or a list of such tables walked through."""
     source = piece.scope.source
     around = source.parents.get(piece.node)
-    text = ast.unparse(around) if isinstance(around, ast.For) else piece.written
+    text = unparse(around) if isinstance(around, ast.For) else piece.written
     return bool(re.search(r"\.(clear|pop|popitem)\(", text)) or (
         isinstance(piece.node, ast.Assign | ast.Delete)
-        and any(_HOOKS.search(ast.unparse(t).rpartition(".")[2]) for t in piece.node.targets)
+        and any(_HOOKS.search(unparse(t).rpartition(".")[2]) for t in piece.node.targets)
     )
 
 
@@ -171,7 +172,7 @@ def _import_paths(program: Program, other: Program) -> list[Fragment]:
 
 def _writes_path(node: ast.AST) -> bool:
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-    return any(t is not None and ast.unparse(t).startswith(_IMPORT_PATH) for t in targets)
+    return any(t is not None and unparse(t).startswith(_IMPORT_PATH) for t in targets)
 
 
 @remembered

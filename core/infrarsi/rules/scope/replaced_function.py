@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope, dotted
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import ClassValue, FunctionValue, Instance, Made, Module, Symbol
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
@@ -150,7 +151,7 @@ def _of_object(
     program: Program, target: ast.Attribute, value: ast.expr | None, scope: Scope
 ) -> Severity | None:
     """`optimizer.step = ...` on an object, and on a class of the workspace from outside it."""
-    text = ast.unparse(target.value)
+    text = unparse(target.value)
     if text.startswith(("sys.modules[", "importlib.import_module(")):
         return None if "__name__" in text else "error"
     if target.attr not in _METHODS or dotted(target) is None:
@@ -171,13 +172,13 @@ def _compiles(value: ast.expr, target: ast.Attribute) -> bool:
     """`model.forward = torch.compile(model.forward)`."""
     return (
         isinstance(value, ast.Call)
-        and ast.unparse(value.func).rpartition(".")[2] in {"compile", "script", "jit"}
-        and any(ast.unparse(argument) == ast.unparse(target) for argument in value.args)
+        and unparse(value.func).rpartition(".")[2] in {"compile", "script", "jit"}
+        and any(unparse(argument) == unparse(target) for argument in value.args)
     )
 
 
 def _is_bound_method(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and ast.unparse(value.func).endswith(
+    return isinstance(value, ast.Call) and unparse(value.func).endswith(
         ("MethodType", "partial", "wraps", "__get__", "partialmethod")
     )
 
@@ -198,8 +199,8 @@ def _of_setattr(program: Program, call: ast.Call, scope: Scope) -> Severity | No
 
 def _of_table(program: Program, target: ast.Subscript, scope: Scope) -> Severity | None:
     """`torch.__dict__["stack"] = ...`, `vars(F)["gelu"] = ...`, `sys.modules["x"] = ...`."""
-    if ast.unparse(target.value) == "sys.modules":
-        return None if ast.unparse(target.slice) == "__name__" else "warning"
+    if unparse(target.value) == "sys.modules":
+        return None if unparse(target.slice) == "__name__" else "warning"
     owner = _table(program, target.value, scope)
     return _of_library(owner) if owner else None
 
@@ -273,7 +274,7 @@ def _modes(program: Program, other: Program) -> list[Fragment]:
 
 def _is_mode(node: ast.AST) -> bool:
     return isinstance(node, ast.ClassDef) and any(
-        ast.unparse(base).endswith(_MODES) for base in node.bases
+        unparse(base).endswith(_MODES) for base in node.bases
     )
 
 

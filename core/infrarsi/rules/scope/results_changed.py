@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from infrarsi.contract import Severity, Violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import call_key
@@ -126,7 +128,7 @@ def _paths(call: Call) -> set[str]:
     spelled = [call.site.call.func, *call.site.call.args[:2]]
     found: set[str] = set()
     for part in spelled:
-        for node in ast.walk(part):
+        for node in walk(part):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
             elif isinstance(node, ast.Name):
@@ -153,13 +155,13 @@ def _is_kept(change: Change, was: Program, name: str) -> bool:
 
 def _listed(call: Call) -> bool:
     """Whether what is written comes out of a listing of files."""
-    names = {n.id for n in ast.walk(call.site.call.func) if isinstance(n, ast.Name)} | {
-        n.id for a in call.site.call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)
+    names = {n.id for n in walk(call.site.call.func) if isinstance(n, ast.Name)} | {
+        n.id for a in call.site.call.args[:1] for n in walk(a) if isinstance(n, ast.Name)
     }
     for scope in call.site.scope.around():
         for name in names & set(scope.events):
             for event in scope.events[name]:
-                text = ast.unparse(event.value) if event.value is not None else ""
+                text = unparse(event.value) if event.value is not None else ""
                 if event.kind == "loop" and re.search(r"glob|iterdir|listdir|scandir", text):
                     return True
     return False

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from infrarsi.contract import Violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import guards_around
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.fragments import Fragment, call_key, fresh
@@ -103,7 +105,7 @@ def _writes_table(node: ast.AST) -> bool:
 
 def _writes_arguments(node: ast.AST) -> bool:
     """`sys.argv = [...]`, `sys.argv += [...]`."""
-    return any(ast.unparse(t).startswith("sys.argv") for t in _targets(node))
+    return any(unparse(t).startswith("sys.argv") for t in _targets(node))
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
@@ -138,7 +140,7 @@ def _lays_over(call: Call) -> bool:
 
 
 def _is_settings(node: ast.expr) -> bool:
-    name = ast.unparse(node).lower().rpartition(".")[2].strip("_()")
+    name = unparse(node).lower().rpartition(".")[2].strip("_()")
     return any(word in _TABLES for word in name.split("_"))
 
 
@@ -149,7 +151,7 @@ def _own_lines(program: Program, other: Program) -> list[Call]:
         call
         for call in called(program, other, ("parse_args", "parse_known_args"))
         if not call.is_dead
-        and any(ast.unparse(argument) != "sys.argv[1:]" for argument in call.site.call.args)
+        and any(unparse(argument) != "sys.argv[1:]" for argument in call.site.call.args)
     ]
 
 
@@ -176,11 +178,11 @@ def _is_optional(call: Call) -> bool:
 
 
 def _handled(block: ast.Try) -> set[ast.AST]:
-    return {node for handler in block.handlers for node in ast.walk(handler)}
+    return {node for handler in block.handlers for node in walk(handler)}
 
 
 def _asks_for_file(test: ast.expr) -> bool:
-    text = ast.unparse(test)
+    text = unparse(test)
     return any(
         mark in text for mark in ("exists(", "is_file(", "isfile(", "environ", "getenv(", "glob(")
     )
@@ -197,7 +199,7 @@ def _is_read(program: Program, key: str) -> bool:
     """Whether a variable is asked for anywhere."""
     for source in program.project.files.values():
         for node in source.nodes if key.strip("'\"") in source.text else ():
-            if isinstance(node, ast.Constant) and ast.unparse(node) == key:
+            if isinstance(node, ast.Constant) and unparse(node) == key:
                 around = source.parents[node]
                 if _reads_variable(around) or _asks_for(around):
                     return True
@@ -205,14 +207,14 @@ def _is_read(program: Program, key: str) -> bool:
 
 
 def _asks_for(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+    return isinstance(node, ast.Call) and unparse(node.func).endswith(
         ("getenv", "environ.get", "environ.pop")
     )
 
 
 def _sets_variable(node: ast.AST) -> bool:
     return any(
-        isinstance(t, ast.Subscript) and ast.unparse(t.value).endswith("environ")
+        isinstance(t, ast.Subscript) and unparse(t.value).endswith("environ")
         for t in _targets(node)
     )
 
@@ -221,12 +223,12 @@ def _reads_variable(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Subscript)
         and isinstance(node.ctx, ast.Load)
-        and ast.unparse(node.value).endswith("environ")
+        and unparse(node.value).endswith("environ")
     )
 
 
 def _key(node: ast.AST) -> str:
-    return next((ast.unparse(t.slice) for t in _targets(node) if isinstance(t, ast.Subscript)), "")
+    return next((unparse(t.slice) for t in _targets(node) if isinstance(t, ast.Subscript)), "")
 
 
 def _found(what: str, at: Call | Fragment) -> Violation:

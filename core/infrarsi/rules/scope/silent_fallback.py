@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import data_regions, forward_regions, nodes_in, step_regions
@@ -88,7 +90,7 @@ def _caught(handler: ast.ExceptHandler) -> list[str]:
     if kinds is None:
         return [""]
     each = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
-    return [ast.unparse(kind).rpartition(".")[2] for kind in each]
+    return [unparse(kind).rpartition(".")[2] for kind in each]
 
 
 def _drops_work(handler: ast.AST, block: ast.AST) -> bool:
@@ -101,13 +103,13 @@ def _drops_work(handler: ast.AST, block: ast.AST) -> bool:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in {"backward", "step"}
         for statement in body
-        for node in ast.walk(statement)
+        for node in walk(statement)
     )
     return silent and works and bool(set(_caught(handler)) & _BROAD)
 
 
 def _head(node: ast.AST) -> str:
-    return ast.unparse(node).partition("\n")[0]
+    return unparse(node).partition("\n")[0]
 
 
 @remembered
@@ -118,6 +120,6 @@ def _suppressed(program: Program, other: Program) -> list[Fragment]:
 def _suppresses(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call)
-        and ast.unparse(node.func).rpartition(".")[2] == "suppress"
-        and bool({ast.unparse(a).rpartition(".")[2] for a in node.args} - _ENDS)
+        and unparse(node.func).rpartition(".")[2] == "suppress"
+        and bool({unparse(a).rpartition(".")[2] for a in node.args} - _ENDS)
     )

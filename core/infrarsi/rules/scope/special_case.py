@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from infrarsi.contract import Violation
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered
@@ -123,14 +125,14 @@ def _singles_out(piece: Fragment, held: frozenset[int]) -> bool:
 
 def _said(piece: Fragment, side: ast.expr) -> Iterator[str]:
     """A side as it is written, and what the names in it are bound to."""
-    yield ast.unparse(side)
-    for node in ast.walk(side):
+    yield unparse(side)
+    for node in walk(side):
         events = [
             event
             for scope in piece.scope.around()
             for event in (scope.events.get(node.id, ()) if isinstance(node, ast.Name) else ())
         ]
-        yield from (ast.unparse(event.value) for event in events if event.value is not None)
+        yield from (unparse(event.value) for event in events if event.value is not None)
 
 
 def _literals(node: ast.expr) -> Iterator[int]:
@@ -159,7 +161,7 @@ def _singles_step(piece: Fragment) -> bool:
     is_cadence = any(
         isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod)
         for side in sides
-        for inner in ast.walk(side)
+        for inner in walk(side)
     ) and isinstance(node.ops[0], ast.Eq)
     return not is_cadence and any(_counts(piece, side) for side in sides)
 
@@ -168,7 +170,7 @@ def _counts(piece: Fragment, side: ast.expr) -> bool:
     counters = step_counters(piece.program) if piece.program.is_followed else frozenset[str]()
     names = {
         inner.id if isinstance(inner, ast.Name) else inner.attr
-        for inner in ast.walk(side)
+        for inner in walk(side)
         if isinstance(inner, ast.Name | ast.Attribute)
     }
     return bool(names & counters) or any(_STEP.search(name.lower()) for name in names)

@@ -12,6 +12,7 @@ from infrarsi.reading import Call, Program
 from infrarsi.reading.growth import additions
 from infrarsi.reading.scopes import Event, Guard, Scope, dotted, guards_around
 from infrarsi.reading.values import FunctionValue, Known
+from infrarsi.reading.walking import walk
 from infrarsi.rules.remembered import remembered
 from infrarsi.rules.timing.windows import Window, bindings, windows
 
@@ -302,7 +303,7 @@ class _Amounts:
             amount for part in generators[:1] for amount in self.of(part.iter, scope)
         ]
         tests = [test for part in generators for test in part.ifs]
-        names = {n.id for p in generators for n in ast.walk(p.target) if isinstance(n, ast.Name)}
+        names = {n.id for p in generators for n in walk(p.target) if isinstance(n, ast.Name)}
         if any(isinstance(side, ast.Name) and side.id in names for side in shorter(tests)):
             timed = [replace(a, statistics=a.statistics | {"if"}) for a in timed]
         guards = tuple((Guard(test), scope) for test in tests)
@@ -348,7 +349,7 @@ def _remakes(event: Event) -> bool:
         and event.value is not None
         and any(
             dotted(node) == event.name
-            for node in ast.walk(event.value)
+            for node in walk(event.value)
             if isinstance(node, ast.Name | ast.Attribute)
         )
     )
@@ -357,7 +358,7 @@ def _remakes(event: Event) -> bool:
 def shorter(tests: Iterable[ast.expr], holds: bool = True) -> list[ast.expr]:
     """What conditions ask to be the smaller side, where they hold: `a` of `a < b`."""
     found: list[ast.expr] = []
-    for node in (node for test in tests for node in ast.walk(test)):
+    for node in (node for test in tests for node in walk(test)):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             less = isinstance(node.ops[0], ast.Lt | ast.LtE)
             more = isinstance(node.ops[0], ast.Gt | ast.GtE)

@@ -15,6 +15,8 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Guard, Scope, guards_around
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.timing.amounts import outputs
 from infrarsi.rules.timing.moments import clock_calls, moments
@@ -52,7 +54,7 @@ def _shown(now: Program, was: Program) -> Iterator[Violation]:
     assert guard.test is not None
     yield violation(
         CODE,
-        f"Times are printed only under `{ast.unparse(guard.test)[:60]}`; {_HELD}.",
+        f"Times are printed only under `{unparse(guard.test)[:60]}`; {_HELD}.",
         severity=severity,
         place=scope.source.place(guard.test),
     )
@@ -95,7 +97,7 @@ def _first_step(program: Program) -> float:
 
 
 def _recurs(test: ast.expr) -> bool:
-    return any(isinstance(node, ast.Mod) for node in ast.walk(test))
+    return any(isinstance(node, ast.Mod) for node in walk(test))
 
 
 def _is_timed(program: Program) -> bool:

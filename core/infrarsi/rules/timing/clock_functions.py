@@ -16,6 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import ClassValue, FunctionValue, Known, Symbol, Value
 from infrarsi.rules.change import Change
 from infrarsi.rules.remembered import remembered
@@ -138,10 +139,10 @@ def _own_names(program: Program) -> tuple[tuple[str, Place], ...]:
         func = call.site.call.func
         value = program.evaluator.value(func, call.frame)
         if isinstance(value, FunctionValue | ClassValue):
-            found.append((ast.unparse(func), call.place))
+            found.append((unparse(func), call.place))
     for call in program.called({"time"}):
         value = program.evaluator.value(call.site.call.func, call.frame)
-        if isinstance(value, FunctionValue) and ast.unparse(call.site.call.func) == "time.time":
+        if isinstance(value, FunctionValue) and unparse(call.site.call.func) == "time.time":
             found.append(("time.time", call.place))
     return tuple(found)
 
@@ -187,7 +188,7 @@ def _replaces(program: Program, target: ast.expr, scope: Scope) -> bool | None:
             owner = program.evaluator.value(base, frame)
             return True if name in _NAMES and _owns(owner) else None
         case ast.Subscript(value=base, slice=key):
-            text = ast.unparse(base)
+            text = unparse(base)
             if text == "sys.modules":
                 named = _text_of(key)
                 return named in {"time", "timeit", "torch.cuda"} if named is not None else False
@@ -214,7 +215,7 @@ def _patches(program: Program) -> Iterator[tuple[str, Place, bool]]:
 def _patch(program: Program, scope: Scope, call: ast.Call) -> bool | None:
     frame = program.evaluator.frame(scope)
     texts = [_text_of(argument) for argument in call.args[:2]]
-    func = ast.unparse(call.func)
+    func = unparse(call.func)
     match func.rpartition(".")[2]:
         case "setattr" if len(call.args) >= 3:
             owner = program.evaluator.value(call.args[0], frame)
@@ -243,7 +244,7 @@ def _is_dictionary(text: str) -> bool:
 
 
 def _imports(node: ast.expr) -> bool:
-    text = ast.unparse(node)
+    text = unparse(node)
     return "import_module" in text or "__import__" in text or "sys.modules" in text
 
 

@@ -16,6 +16,7 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.remembered import remembered
@@ -73,7 +74,7 @@ def _definitions(program: Program) -> tuple[tuple[str, Place], ...]:
             found += [
                 (f"class {node.name}", scope.source.place(base))
                 for base in node.bases
-                if ast.unparse(base).rpartition(".")[2] in _BASES
+                if unparse(base).rpartition(".")[2] in _BASES
             ]
         elif isinstance(node, Function) and scope.name in _METHODS:
             owner = scope.parent.name if scope.parent is not None else ""

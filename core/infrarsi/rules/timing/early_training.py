@@ -16,7 +16,9 @@ from infrarsi.place import Place
 from infrarsi.reading import Call, Program
 from infrarsi.reading.project import CallSite
 from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Instance, Made, Value, same_value
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added
 from infrarsi.rules.remembered import remembered
@@ -64,10 +66,10 @@ def _by_hand(program: Program) -> tuple[Place, ...]:
         scope = call.site.scope
         if call.site.call in inside or call.in_step or call.in_model:
             continue
-        for node in ast.walk(scope.node):
-            if not isinstance(node, ast.For) or "parameters()" not in ast.unparse(node.iter):
+        for node in walk(scope.node):
+            if not isinstance(node, ast.For) or "parameters()" not in unparse(node.iter):
                 continue
-            if any(_changes(part) for part in ast.walk(node)):
+            if any(_changes(part) for part in walk(node)):
                 found.append(scope.source.place(node.target, node.iter))
     return tuple(dict.fromkeys(found))
 
@@ -89,7 +91,7 @@ def _updates(program: Program) -> list[Call]:
     if training is None or training.update is None:
         return []
     outer = [loop.node for loop in (training.update, *training.outer)]
-    spanned = {id(node) for loop in outer[-1:] for node in ast.walk(loop)}
+    spanned = {id(node) for loop in outer[-1:] for node in walk(loop)}
     return [
         call
         for call in program.called(["step"])
@@ -128,7 +130,7 @@ def _held(program: Program, site: CallSite) -> list[Value]:
     names = [
         node
         for argument in value.call.args[:1]
-        for node in ast.walk(argument)
+        for node in walk(argument)
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
     ]
     found = [evaluator.value(node, value.frame) for node in names]

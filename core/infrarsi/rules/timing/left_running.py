@@ -14,7 +14,9 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.scopes import Function, Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import FunctionValue
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, callee, keywords
 from infrarsi.rules.remembered import remembered
@@ -130,7 +132,7 @@ def _what(program: Program, call: Call) -> str:
     if not scopes and not methods & {"step", "backward"}:
         if call.name in {"ThreadPoolExecutor", "ThreadPool"}:
             return "data"
-        return "data" if _loads(ast.unparse(call.site.call)) else "unknown"
+        return "data" if _loads(unparse(call.site.call)) else "unknown"
     names = {
         "optimizer step"
         for node in given
@@ -158,11 +160,11 @@ def _entered(program: Program, node: ast.expr, call: Call) -> Scope | None:
 def _called_in(program: Program, scope: Scope, depth: int = 0) -> set[str]:
     """The last names of what a function calls, functions of the workspace entered."""
     found: set[str] = set()
-    for node in ast.walk(scope.node):
+    for node in walk(scope.node):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        updates = name == "step" and "opt" in ast.unparse(node.func).lower()
+        updates = name == "step" and "opt" in unparse(node.func).lower()
         found.add("optimizer step" if updates else name)
         frame = program.evaluator.frame(scope)
         value = program.evaluator.value(node.func, frame) if depth < 3 else None

@@ -13,7 +13,9 @@ from infrarsi.reading import Program
 from infrarsi.reading.flow import Fetch
 from infrarsi.reading.roles import CLIP_CALLS
 from infrarsi.reading.scopes import Function, Scope, dotted
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import ClassValue, FunctionValue, Generated, Instance
+from infrarsi.reading.walking import walk
 from infrarsi.rules.remembered import remembered
 
 WORK = ("forward", "backward", "clip", "step", "scheduler", "zero_grad")
@@ -170,7 +172,7 @@ class _Walk:
             self._statements(body, scope)
             return
         given = items[0].context_expr
-        text = ast.unparse(given)
+        text = unparse(given)
         if "no_grad" in text or "inference_mode" in text:
             return
         value = self._program.evaluator.value(given, self._program.evaluator.frame(scope))
@@ -195,9 +197,7 @@ class _Walk:
         for statement in body:
             is_try = isinstance(statement, ast.Try)
             flat += [*statement.body, *statement.finalbody] if is_try else [statement]
-        yielding = [
-            i for i, s in enumerate(flat) if any(isinstance(n, ast.Yield) for n in ast.walk(s))
-        ]
+        yielding = [i for i, s in enumerate(flat) if any(isinstance(n, ast.Yield) for n in walk(s))]
         cut = yielding[0] if yielding else len(flat)
         self._within.append(scope.node)
         self._statements(flat[:cut], scope)
@@ -276,7 +276,7 @@ def _roles(program: Program) -> dict[ast.AST, str]:
 
 def _fetches_rows(fetch: Fetch) -> bool:
     """Whether something is called to get at rows, more than counting."""
-    for node in ast.walk(fetch.value):
+    for node in walk(fetch.value):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if name not in _PLAIN:
@@ -285,7 +285,7 @@ def _fetches_rows(fetch: Fetch) -> bool:
 
 
 def _reads_loss(call: ast.Call) -> bool:
-    return bool(call.args) and "loss" in ast.unparse(call.args[0])
+    return bool(call.args) and "loss" in unparse(call.args[0])
 
 
 def _methods(made: Scope) -> dict[str, Scope]:
@@ -293,15 +293,15 @@ def _methods(made: Scope) -> dict[str, Scope]:
 
 
 def _is_gradless(scope: Scope) -> bool:
-    texts = [ast.unparse(d) for d in getattr(scope.node, "decorator_list", [])]
+    texts = [unparse(d) for d in getattr(scope.node, "decorator_list", [])]
     return any("no_grad" in text or "inference_mode" in text for text in texts)
 
 
 def _is_rare(test: ast.expr) -> bool:
     """Whether a test is true in some steps only, more than on some ranks."""
-    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
-    names |= {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-    if any(isinstance(node, ast.Mod) for node in ast.walk(test)):
+    names = {n.id for n in walk(test) if isinstance(n, ast.Name)}
+    names |= {n.attr for n in walk(test) if isinstance(n, ast.Attribute)}
+    if any(isinstance(node, ast.Mod) for node in walk(test)):
         return True
-    compares = any(isinstance(node, ast.Compare) for node in ast.walk(test))
+    compares = any(isinstance(node, ast.Compare) for node in walk(test))
     return compares and not any("rank" in n or "world" in n or "main" in n for n in names)

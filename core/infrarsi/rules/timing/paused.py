@@ -14,6 +14,7 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope
+from infrarsi.reading.syntax import unparse
 from infrarsi.rules.change import Change
 from infrarsi.rules.timing.amounts import amounts, outputs
 from infrarsi.rules.timing.moments import WORK, Moment, moments
@@ -40,7 +41,7 @@ def find(change: Change) -> Iterator[Violation]:
         what = f"the {hidden[0].role} of a step" if hidden else "some time"
         yield violation(
             CODE,
-            f"The clock leaves out {what}: `{ast.unparse(node)[:60]}` is taken off; {_HELD}.",
+            f"The clock leaves out {what}: `{unparse(node)[:60]}` is taken off; {_HELD}.",
             severity=severity,
             place=hidden[0].place if hidden else scope.source.place(node),
         )

@@ -17,6 +17,8 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Function, Scope, dotted
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.regions import fetch_scopes, forward_regions, step_regions
 from infrarsi.rules.remembered import remembered
@@ -71,11 +73,11 @@ def _of_block(
         return
     backward = any(
         isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "backward"
-        for node in ast.walk(block)
+        for node in walk(block)
     )
     results = {site.call for site in (*program.work.flow.forwards, *program.work.flow.losses)}
     inner = program.project.scopes.get(block, scope)
-    for node in ast.walk(block):
+    for node in walk(block):
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
@@ -86,14 +88,14 @@ def _of_block(
                 is_keyed = isinstance(target, ast.Subscript)
                 whole = isinstance(block, ast.For | ast.While)
                 certain = backward and is_keyed and not is_model and not whole
-                yield ast.unparse(target), scope.source.place(node), certain
+                yield unparse(target), scope.source.place(node), certain
 
 
 @functools.lru_cache(maxsize=4096)
 def _asked(block: ast.AST) -> set[str]:
     """The names that are asked whether they hold something."""
     found: set[str] = set()
-    for node in ast.walk(block):
+    for node in walk(block):
         match node:
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[held]):
                 found.add(_path(held))
@@ -182,12 +184,12 @@ def _decorated(
     for block, scope in regions.items():
         for decorator in getattr(block, "decorator_list", ()):
             named = decorator.func if isinstance(decorator, ast.Call) else decorator
-            name = ast.unparse(named).rpartition(".")[2]
+            name = unparse(named).rpartition(".")[2]
             if name not in _CACHES:
                 continue
             works = getattr(block, "name", "") == "forward" or any(
                 node in results or getattr(getattr(node, "func", None), "attr", "") == "backward"
-                for node in ast.walk(block)
+                for node in walk(block)
             )
             if works:
                 text = f"@{name} {getattr(block, 'name', '')}"

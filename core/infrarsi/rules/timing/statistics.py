@@ -17,6 +17,7 @@ from infrarsi.place import Place
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Guard, Scope
 from infrarsi.reading.values import Known
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.timing.amounts import Amount, Output, amounts, outputs, shorter
 
@@ -106,7 +107,7 @@ def on_time(program: Program, guard: Guard, scope: Scope) -> bool:
 def limits(program: Program, guards: Sequence[tuple[Guard, Scope]]) -> Iterator[float]:
     """The `n` of conditions such as `step >= n`."""
     for guard, scope in guards:
-        for node in ast.walk(guard.test) if guard.test is not None else ():
+        for node in walk(guard.test) if guard.test is not None else ():
             match node:
                 case ast.Compare(
                     left=ast.Name() | ast.Attribute(),

@@ -7,13 +7,13 @@ printed is compared; units may differ.
 Mend it by dividing the step's tokens by the step's time.
 """
 
-import ast
 import math
 from collections.abc import Iterator, Sequence
 
 from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import expanded
@@ -111,7 +111,7 @@ def _numerator(output: Output) -> str:
     if output.amount.numerator is None:
         return ""
     node, scope = output.amount.numerator
-    return ast.unparse(expanded(node, scope))
+    return unparse(expanded(node, scope))
 
 
 def _count(program: Program, output: Output) -> float | None:

@@ -4,7 +4,7 @@ import ast
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import Scope, dotted
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.remembered import remembered
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from infrarsi.reading import Program
 from infrarsi.reading.scopes import dotted
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.fragments import Fragment, fresh, pieces
 from infrarsi.rules.regions import Region, data_regions, fetch_scopes, fetched_names, step_regions
 from infrarsi.rules.remembered import remembered

@@ -15,8 +15,9 @@ from infrarsi.contract import Fix, Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
 from infrarsi.reading.values import Known
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.remembered import remembered

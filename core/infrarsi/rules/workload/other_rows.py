@@ -16,7 +16,8 @@ from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Call, Program
 from infrarsi.reading.aliases import rank_alias
 from infrarsi.reading.scopes import Scope
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import added, altered
 from infrarsi.rules.fragments import Fragment, call_key, expanded, fresh, pieces

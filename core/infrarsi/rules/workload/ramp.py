@@ -13,7 +13,7 @@ from infrarsi.contract import Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.reading import Program
 from infrarsi.reading.aliases import rank_alias
-from infrarsi.reading.syntax import walk
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.fragments import Fragment, fresh
 from infrarsi.rules.regions import fetch_scopes

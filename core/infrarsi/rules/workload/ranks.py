@@ -15,7 +15,8 @@ from infrarsi.contract import Severity, Violation
 from infrarsi.contract.catalogue import violation
 from infrarsi.place import Place
 from infrarsi.reading import Program
-from infrarsi.reading.syntax import unparse, walk
+from infrarsi.reading.syntax import unparse
+from infrarsi.reading.walking import walk
 from infrarsi.rules.change import Change
 from infrarsi.rules.difference import altered, keywords
 from infrarsi.rules.fragments import Fragment, fresh, matching

@@ -7,7 +7,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from infrarsi.contract.violation import Violation
-from infrarsi_server.lsp.analysis import analyse_snapshot
+from infrarsi_server.lsp.analysis import analyse_snapshot, tidy
 from infrarsi_server.lsp.features.watching import follow_analysis
 from infrarsi_server.lsp.language_server import InfraRSIServer
 from infrarsi_server.lsp.to_lsp import SOURCE, diagnostic, uri_of
@@ -21,6 +21,7 @@ async def analyse(ls: InfraRSIServer, root: Path) -> None:
     if ls.session.keep(analysis):
         _publish(ls, analysis)
         follow_analysis(ls, analysis)
+    await asyncio.to_thread(tidy)
 
 
 def _publish(ls: InfraRSIServer, analysis: Analysis) -> None:
