@@ -44,6 +44,8 @@ def _time_prior(term: str, name: str) -> float:
         return 0.1
     if not term:
         return 0.12
+    if name.startswith("piped="):
+        return 1.5
     if term.endswith("network"):
         return 1.2 if name == "one" else 0.6
     return 0.7 if name == "one" else 0.15

@@ -70,7 +70,8 @@ def time_parts(job: Job, costs: Physics) -> Parts:
         far = {"far_ranks": _far_ranks(job, kind_of)} if volume.link == "network" else {}
         parts.append(Part(f"{kind_of}_{volume.link}", spread * volume.seconds, family | far))
         calls = _calls(job, kind_of) * COLLECTIVE_S * spread
-        parts.append(Part(f"{kind_of}_calls_{volume.link}", calls, family | far))
+        features = family | far | _call_features(job, kind_of)
+        parts.append(Part(f"{kind_of}_calls_{volume.link}", calls, features))
     return Parts(tuple(p for p in parts if p.size > 0), _shared_time(job))
 
 
@@ -112,6 +113,12 @@ def _calls(job: Job, kind_of: str) -> float:
         visits = _layer_visits(job) if layout.zero == 3 else job.model.layers / layout.pp
         return 3.0 * visits
     return (8.0 if kind_of == "tp" else 4.0) * _layer_visits(job)
+
+
+def _call_features(job: Job, kind_of: str) -> Features:
+    """Ranks that wait for each other, and in some frameworks a pipeline's engine between them."""
+    found = {"ranks": _far_ranks(job, kind_of) / 3}
+    return found | ({f"piped={job.modes.family}": 1.0} if job.layout.pp > 1 else {})
 
 
 def _far_ranks(job: Job, kind_of: str) -> float:
