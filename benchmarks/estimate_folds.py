@@ -45,10 +45,12 @@ def _time_prior(term: str, name: str) -> float:
     if not term:
         return 0.12
     if name.startswith("piped="):
-        return 1.5
+        return 3.0
+    if name == "ranks":
+        return 1.0
     if term.endswith("network"):
         return 1.2 if name == "one" else 0.6
-    return 0.7 if name == "one" else 0.15
+    return 0.7 if name == "one" else 0.1
 
 
 def _memory_prior(term: str, name: str) -> float:
@@ -63,7 +65,7 @@ def _memory_prior(term: str, name: str) -> float:
     return 0.04 if name == "one" else 0.3 if name.startswith("family=") else 0.1
 
 
-TIME = Kind("time", Settings(_time_prior, noise=0.15), stretch=1.2)
+TIME = Kind("time", Settings(_time_prior, noise=0.15), stretch=1.1)
 MEMORY = Kind("memory", Settings(_memory_prior, noise=0.4), stretch=1.05)
 
 
