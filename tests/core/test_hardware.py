@@ -1,6 +1,6 @@
 import pytest
 
-from infrarsi.hardware import devices, find_device
+from infrarsi.hardware import devices, find_device, near_names
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,18 @@ def test_no_two_devices_answer_to_one_name():
     names = [n for d in devices() for n in {x.casefold() for x in (d.name, *d.device_names)}]
     assert len(names) == len(set(names))
     assert len(devices()) > 40
+
+
+def test_near_names_are_listed_for_an_unknown_one():
+    assert "H100-SXM-80GB" in near_names("H100")
+    assert "A100-SXM-80GB" in near_names("a100 sxm 80gb")
+    assert near_names("") == ()
+
+
+def test_links_domains_and_low_precision_peaks_are_told():
+    device = find_device("H100-SXM-80GB")
+    assert device.link_bytes_per_s == pytest.approx(450e9)
+    assert (device.link_domain, device.generation) == (8, "hopper")
+    assert device.fp8_flops_per_s == pytest.approx(1978.9e12)
+    assert find_device("A100-SXM-80GB").fp8_flops_per_s is None
+    assert all(d.network_bytes_per_s > 0 and d.link_bytes_per_s > 0 for d in devices())
