@@ -73,7 +73,7 @@ def read_modes(told: Fields) -> Modes:
         trainable_share=share,
         checkpoint=checkpoint,
         offload_activations=bool(told.truth("act_offload")) or checkpoint == "offload",
-        offload_optimizer="offload" in words and "optim" in words,
+        offload_optimizer="offload" in words,
         fused_attention=not any(
             word in attention for word in ("no flash", "eager", "unfused", "standard", "local")
         ),
