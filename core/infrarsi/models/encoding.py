@@ -26,7 +26,9 @@ Rows = NDArray[np.int64]
 class EncodedKnob:
     """A knob as the models see it; `ordered` choices also share one effect a doubling (or step).
 
-    It acts only where every knob of `acts_when` has one of the values named there.
+    It acts only where every knob of `acts_when` has one of the values named there. `is_structural`
+    knobs shape the whole step (degrees, micro-batch, recomputation): what two settings that differ
+    in them have in common is less sure.
     """
 
     name: str
@@ -34,6 +36,7 @@ class EncodedKnob:
     ordered: bool = False
     is_patch: bool = False
     is_parallelism: bool = False
+    is_structural: bool = False
     acts_when: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
 
 
@@ -121,6 +124,11 @@ class Encoding:
     def is_changed(self) -> NDArray[np.bool_]:
         """Whether a one-hot column's value is another than the baseline's, shape (n_values,)."""
         return np.asarray([v != self.baseline[name] for name, v in self.values], dtype=np.bool_)
+
+    @cached_property
+    def is_structural(self) -> NDArray[np.bool_]:
+        """Whether a one-hot column is of a structural knob, shape (n_values,)."""
+        return np.asarray([k.is_structural for k in self.knobs for _ in k.choices], dtype=np.bool_)
 
     def key(self, setting: Mapping[str, Scalar]) -> tuple[int, ...]:
         """Equal for settings that run alike."""

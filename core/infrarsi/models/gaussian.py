@@ -1,8 +1,9 @@
 """Bayesian linear regression with a small residual, in closed form.
 
-    y = offset + features · w + pairs + r + noise,   w ~ N(prior mean, diag(prior sd²)),
+    y = offset + features · w + pairs + g + r + noise,   w ~ N(prior mean, diag(prior sd²)),
     pairs: every two changes together have an effect of their own, N(0, pair sd²),
-    r a Gaussian process with covariance tau² exp(-differences / length)
+    g and r Gaussian processes with covariance sd² exp(-differences / length), g over structural
+    knobs only: settings of one structure share it
 
 written as one Gaussian process (Rasmussen and Williams 2006, chapter 2). Leaves out how priors
 are chosen.
@@ -16,32 +17,42 @@ import numpy as np
 from infrarsi.models.encoding import Encoding, Floats, Rows
 
 _FREEDOM = 3.0
+_FARTHEST = 9.0
+_AS_EXPECTED = 8.0
+_LENGTH = 3.0
+_STRUCTURE_LENGTH = 2.0
 
 
 @dataclass(frozen=True)
 class Points:
-    """Settings as a regression sees them: `features` (n, p), `one_hot` and `changed` (n, q).
+    """Settings as a regression sees them: `features` (n, p), the others (n, q).
 
-    `changed` is `one_hot` without the baseline's own values.
+    `changed` is `one_hot` without the baseline's own values, `structure` without the knobs that
+    are not structural.
     """
 
     features: Floats
     one_hot: Floats
     changed: Floats
+    structure: Floats
 
     def __len__(self) -> int:
         return len(self.features)
 
     def take(self, kept: slice) -> "Points":
         """Some of the points."""
-        return Points(self.features[kept], self.one_hot[kept], self.changed[kept])
+        return Points(
+            self.features[kept], self.one_hot[kept], self.changed[kept], self.structure[kept]
+        )
 
 
 def points(encoding: Encoding, rows: Rows, *extra: Floats) -> Points:
     """Points whose features are the encoding's and further columns, each of shape (n, any)."""
     one_hot = encoding.one_hot(rows)
     features = np.hstack([encoding.features(rows), *extra])
-    return Points(features, one_hot, one_hot * encoding.is_changed)
+    return Points(
+        features, one_hot, one_hot * encoding.is_changed, one_hot * encoding.is_structural
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +64,7 @@ class Prior:
     offset: float
     offset_sd: float
     residual_sd: float
-    residual_length: float = 3.0
+    structure_sd: float = 0.0
     pair_sd: float = 0.0
 
     def at(self, x: Points) -> Floats:
@@ -63,12 +74,13 @@ class Prior:
     def covariance(self, a: Points, b: Points) -> Floats:
         """Prior covariance of two sets of points, shape (n_a, n_b)."""
         made = self.offset_sd**2 + (a.features * self.sd**2) @ b.features.T
-        if self.residual_sd and a.one_hot.shape[1]:
-            n_knobs = a.one_hot[:1].sum()
-            differences = n_knobs - a.one_hot @ b.one_hot.T
-            made = made + self.residual_sd**2 * np.exp(-differences / self.residual_length)
-        elif self.residual_sd:
-            made = made + self.residual_sd**2
+        for sd, length, one, other in (
+            (self.residual_sd, _LENGTH, a.one_hot, b.one_hot),
+            (self.structure_sd, _STRUCTURE_LENGTH, a.structure, b.structure),
+        ):
+            if sd:
+                differences = one[:1].sum() - one @ other.T
+                made = made + sd**2 * np.exp(-differences / length)
         if self.pair_sd:
             shared = a.changed @ b.changed.T
             made = made + self.pair_sd**2 * shared * (shared - 1) / 2
@@ -78,7 +90,7 @@ class Prior:
         """Prior variance of each point, shape (n,)."""
         n_changed = x.changed.sum(axis=1)
         pairs = self.pair_sd**2 * n_changed * (n_changed - 1) / 2
-        own = self.offset_sd**2 + self.residual_sd**2 + pairs
+        own = self.offset_sd**2 + self.residual_sd**2 + self.structure_sd**2 + pairs
         return own + (x.features**2) @ self.sd**2
 
 
@@ -155,3 +167,16 @@ def heavier_tails(posterior: Posterior, start: Prior, columns: Floats) -> Prior:
     squared = ((mean - start.mean) ** 2 + sd**2) / np.maximum(start.sd, 1e-12) ** 2
     scale = np.sqrt((_FREEDOM + squared) / (_FREEDOM + 1.0))
     return replace(start, sd=start.sd * np.where(columns > 0, np.maximum(scale, 1.0), 1.0))
+
+
+def spread(posterior: Posterior, n: int | None = None) -> float:
+    """Root mean square of the leave-one-out surprises (of the first `n` points), near one.
+
+    Shrunk towards one as if some points had come as expected; by it intervals are scaled.
+    """
+    if not len(posterior.y):
+        return 1.0
+    mean, variance = posterior.leave_one_out()
+    squared = (posterior.y - mean) ** 2 / (variance + posterior.noise_variance)
+    counted = np.minimum(squared[:n], _FARTHEST)
+    return float(np.sqrt((_AS_EXPECTED + counted.sum()) / (_AS_EXPECTED + len(counted))))

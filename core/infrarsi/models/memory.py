@@ -24,7 +24,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Setting
 from infrarsi.models.encoding import Column, Encoding, Floats, Rows
-from infrarsi.models.gaussian import Points, Posterior, Prior, heavier_tails, points
+from infrarsi.models.gaussian import Points, Posterior, Prior, heavier_tails, points, spread
 from infrarsi.models.physics import Physics, log_and_shares
 from infrarsi.models.prediction import LEVEL, Effect, Prediction
 
@@ -35,8 +35,9 @@ _DOUBLING_SD = 0.3
 _OFFSET_SD = 0.5
 _PHYSICS = (1.0, 0.1)
 _CORRECTION_SD = 0.35
-_RESIDUAL_SD = 0.05
-_PAIR_SD = 0.02
+_RESIDUAL_SD = 0.02
+_STRUCTURE_SD = 0.08
+_PAIR_SD = 0.01
 _NOISE_SD = 0.015
 _NO_WEIGHT = 1e4
 _N_SWEEPS = 10
@@ -117,26 +118,31 @@ class MemoryModel:
         """Mean, sd and lower bound of the log; the bound's own site left out where there is one."""
         x = self.columns.points(rows)
         mean, variance = self.posterior.predict(x)
+        variance = variance * self._spread**2
         bound = np.full(len(rows), -np.inf)
         for i, row in enumerate(rows) if self.bounds else ():
             key = _key(row)
             if key in self.bounds:
                 others = self._without_bound(key)
-                own_mean, own_variance = others.predict(x.take(slice(i, i + 1)))
-                mean[i], variance[i] = own_mean[0], own_variance[0]
+                own_mean, own_variance = others.posterior.predict(x.take(slice(i, i + 1)))
+                mean[i], variance[i] = own_mean[0], own_variance[0] * others._spread**2
                 bound[i] = self.columns.log_above(self.bounds[key].gib)
         return mean, np.sqrt(variance + _NOISE_SD**2), bound
 
-    def _without_bound(self, key: Key) -> Posterior:
+    def _without_bound(self, key: Key) -> "MemoryModel":
         if key not in self._left_out:
             kept = {k: b for k, b in self.bounds.items() if k != key}
             start = replace(self, prior=self.start, bounds=kept, sites=())
-            self._left_out[key] = _with_tails(start).posterior
+            self._left_out[key] = _with_tails(start)
         return self._left_out[key]
 
     @cached_property
-    def _left_out(self) -> dict[Key, Posterior]:
+    def _left_out(self) -> "dict[Key, MemoryModel]":
         return {}
+
+    @cached_property
+    def _spread(self) -> float:
+        return spread(self.posterior, len(self.measured))
 
     @cached_property
     def _highest_seen(self) -> dict[Key, float]:
@@ -209,6 +215,7 @@ class _Columns:
             offset=float(np.mean(known)) if known else guess,
             offset_sd=_OFFSET_SD,
             residual_sd=_RESIDUAL_SD,
+            structure_sd=_STRUCTURE_SD,
             pair_sd=_PAIR_SD,
         )
 

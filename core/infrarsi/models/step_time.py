@@ -18,12 +18,11 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from infrarsi.frozen import Scalar
 from infrarsi.knobs import Setting
 from infrarsi.models.encoding import Column, Encoding, Floats, Rows
-from infrarsi.models.gaussian import Points, Posterior, Prior, heavier_tails, points
+from infrarsi.models.gaussian import Points, Posterior, Prior, heavier_tails, points, spread
 from infrarsi.models.physics import Physics, log_and_shares
 from infrarsi.models.prediction import Effect, Prediction, Z
 
@@ -33,7 +32,7 @@ NOISE_SD = 0.015
 _KNOB_SD = 0.06
 _PATCH_SD = 0.1
 _UNEXPLAINED_SD = 0.2
-_OFFSET_SD = 0.3
+_OFFSET_SD = 1.0
 _BEFORE_ANY_SD = 0.7
 _PHYSICS = (1.0, 0.25)
 _CORRECTION_SD = 0.4
@@ -41,12 +40,12 @@ _TRUST = 0.8
 _KIND_SD = 0.3
 _SOURCE_SD = 0.35
 _SCALES = (0.5, 1.0, 2.0)
-_RESIDUALS = (0.015, 0.04, 0.1)
-_PAIRS = (0.0, 0.02)
+_RESIDUALS = (0.01, 0.03)
+_STRUCTURES = (0.05, 0.15, 0.4)
+_PAIR_SD = 0.01
 _GRID_N = 150
 _FEW = 4
 _SLOW = 3.0
-_OWN_SPREAD_N = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +152,10 @@ def fit_step_time(
         tailed = heavier_tails(posterior, prior, columns.may_surprise)
         posterior = replace(posterior, prior=tailed)
         posterior = replace(posterior, noise_variance=_slow_nodes_heard_less(posterior, noise))
-    return StepTimeModel(columns, posterior, _spread(posterior))
+    return StepTimeModel(columns, posterior, spread(posterior))
 
 
-_MIDDLE = (1.0, 0.04, 0.02)
+_MIDDLE = (1.0, 0.02, 0.2)
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class _Columns:
         ratio = (log_total - start_total)[:, None]
         return points(self.encoding, rows, ratio, shares - start_shares, own)
 
-    def prior(self, scale: float, residual_sd: float, pair_sd: float) -> Prior:
+    def prior(self, scale: float, residual_sd: float, structure_sd: float) -> Prior:
         sds = [scale * self._sd(c) for c in self.encoding.columns]
         means = [0.0] * len(sds)
         if self.physics is not None:
@@ -194,7 +193,8 @@ class _Columns:
             offset=0.0,
             offset_sd=_OFFSET_SD,
             residual_sd=residual_sd,
-            pair_sd=pair_sd,
+            structure_sd=structure_sd,
+            pair_sd=_PAIR_SD,
         )
 
     @cached_property
@@ -270,12 +270,12 @@ def _chosen(
 ) -> Prior:
     """The prior of the grid that explains the (last) trials best, hyper-priors included."""
     kept = slice(max(0, len(y) - _GRID_N), None)
-    scales = list(product(_SCALES, _RESIDUALS, _PAIRS))
+    scales = list(product(_SCALES, _RESIDUALS, _STRUCTURES))
     grid = [replace(columns.prior(*chosen), **offset) for chosen in scales]
     fits = [Posterior(prior, x.take(kept), y[kept], noise[kept]) for prior in grid]
     evidence = [
-        fit.log_evidence - 0.5 * (np.log(s) / 0.7) ** 2 - 0.5 * (np.log(r / 0.04) / 0.9) ** 2
-        for fit, (s, r, _) in zip(fits, scales, strict=True)
+        fit.log_evidence - 0.5 * (np.log(s) / 0.7) ** 2 - 0.5 * (np.log(g / 0.2) / 0.9) ** 2
+        for fit, (s, _, g) in zip(fits, scales, strict=True)
     ]
     return grid[int(np.argmax(evidence))]
 
@@ -298,13 +298,3 @@ def _slow_nodes_heard_less(posterior: Posterior, noise: Floats | None = None) ->
     late = posterior.y - mean
     surprise = late / np.sqrt(variance + noise)
     return np.where(surprise > _SLOW, late**2, noise)
-
-
-def _spread(posterior: Posterior) -> float:
-    """Root mean square of leave-one-out surprises, shrunk towards one."""
-    if not len(posterior.y):
-        return 1.0
-    mean, variance = posterior.leave_one_out()
-    squared: NDArray[np.float64] = (posterior.y - mean) ** 2 / (variance + posterior.noise_variance)
-    total = float(np.minimum(squared, 9.0).sum())
-    return float(np.sqrt((_OWN_SPREAD_N + total) / (_OWN_SPREAD_N + len(posterior.y))))

@@ -22,7 +22,7 @@ Cause = tuple[int, ...]
 """One-hot columns that break where they stand together: one, two or three."""
 
 _PATCH = 0.04
-_VALUE = 0.02
+_VALUE = 0.03
 _PAIR = 0.004
 _PAIR_WITH_BASELINE = 0.0006
 _TRIPLE = 0.0004

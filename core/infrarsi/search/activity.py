@@ -26,13 +26,16 @@ _WORDS = {
 def with_activity(
     knobs: tuple[EncodedKnob, ...], described: Mapping[str, Any]
 ) -> tuple[EncodedKnob, ...]:
-    """The knobs with the conditions under which they act.
+    """The knobs with the conditions under which they act, and whether they are structural.
 
     Raises:
         UsageError: `acts_when` names a knob or value the space does not have.
     """
     roles = find_roles(knobs)
-    return tuple(_conditioned(k, knobs, described[k.name], roles) for k in knobs)
+    conditioned = (_conditioned(k, knobs, described[k.name], roles) for k in knobs)
+    return tuple(
+        replace(k, is_structural=k.is_parallelism or k.name in roles) for k in conditioned
+    )
 
 
 def _conditioned(

@@ -3,21 +3,25 @@
 Leaves out what `estimate` does not know: patches and knobs without a role.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from infrarsi.estimate.calibration import tables
+from infrarsi.estimate.estimating import peak_memory
 from infrarsi.estimate.job import UnreadableJob, read_job
-from infrarsi.estimate.physics import Physics, physics
+from infrarsi.estimate.parts import time_parts
+from infrarsi.estimate.physics import physics, resolve_checkpointing
 from infrarsi.models.encoding import Encoding, Floats, Rows
 from infrarsi.search.roles import Role, columns_of, find_roles
 from infrarsi.units import GIB
 
-_EFFICIENCY = 0.6
-"""Share of the peak that large matrix products reach."""
-_OVERLAPPED = 0.5
-"""Share of data parallel communication that is not hidden behind the backward pass."""
+_TIME = ("linear|head", "attention", "traffic", "host|step", "dp")
+"""Causes of time that are corrected apart; the rest is communication inside the model."""
+_MEMORY = ("parameters", "gradients", "optimizer_state", "activations|working_layer", "logits")
+"""Terms of memory that are corrected apart; the rest is buffers and the allocator."""
 
 
 class JobPhysics:
@@ -32,7 +36,7 @@ class JobPhysics:
         self._known: dict[bytes, tuple[Floats, Floats]] = {}
 
     def time_s(self, rows: Rows) -> Floats:
-        """Estimated step time: computation, memory traffic, model and data parallel links, s."""
+        """Estimated step time by cause, s, shape (n, n_components)."""
         return np.asarray([self._of(row)[0] for row in rows], dtype=np.float64)
 
     def memory_gib(self, rows: Rows) -> Floats:
@@ -47,18 +51,20 @@ class JobPhysics:
 
     def _estimate(self, row: Rows) -> tuple[Floats, Floats]:
         columns = columns_of(self._encoding.setting(row), self._roles)
-        made = physics(read_job({**self._job, **columns}))
-        terms = np.asarray(list(made.memory_bytes.values()), dtype=np.float64) / GIB
-        return _time_s(made), terms
+        job = resolve_checkpointing(read_job({**self._job, **columns}))
+        time_table, memory_table = tables()
+        seconds = time_table.corrected(time_parts(job, physics(job)))
+        held = peak_memory(job, memory_table).terms
+        return _grouped(seconds, _TIME), _grouped(held, _MEMORY) / GIB
 
 
-def _time_s(made: Physics) -> Floats:
-    """Serial parts; the bubble stretches what is inside the pipeline."""
-    stretched = 1 / (1 - made.bubble_frac)
-    links = {name: volume.seconds for name, volume in made.communication.items()}
-    outside = _OVERLAPPED * links.pop("dp", 0.0)
-    inside = [made.compute_s / _EFFICIENCY, made.traffic_s, sum(links.values())]
-    return np.asarray([*(stretched * part for part in inside), outside], dtype=np.float64)
+def _grouped(terms: Mapping[str, float], groups: tuple[str, ...]) -> Floats:
+    """Sums of the terms whose names match each group's pattern; the last takes what is left."""
+    made = np.zeros(len(groups) + 1)
+    for name, size in terms.items():
+        matching = [i for i, pattern in enumerate(groups) if re.match(pattern, name)]
+        made[matching[0] if matching else -1] += size
+    return made
 
 
 def job_physics(encoding: Encoding, job: Mapping[str, Any] | None) -> JobPhysics | None:

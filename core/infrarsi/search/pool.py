@@ -16,7 +16,8 @@ from infrarsi.search.space import SearchSpace
 SMALL = 2048
 _N_DRAWN = 60
 _N_CLIMBS = 4
-_N_STEPS = 5
+_N_STEPS = 12
+_LEAST_GAIN = 1e-3
 _N_LAYOUT_STARTS = 2
 
 Scored = Callable[[Rows], Floats]
@@ -54,31 +55,38 @@ def gather(
     return space.allowed(np.concatenate(found))
 
 
-def climb(space: SearchSpace, rows: Rows, layouts: Layouts, score: Scored) -> Rows:
-    """Rows met when going uphill from the best of these, the best last; `score` ranks rows."""
+def climb(space: SearchSpace, rows: Rows, score: Scored) -> Rows:
+    """Rows met when going uphill from the best of each structure; `score` ranks rows."""
     met = [rows]
-    order = np.argsort(-score(rows), kind="stable")[:_N_CLIMBS]
-    heads = rows[order]
-    heights = score(heads)
-    for step in range(_N_STEPS):
+    heads, heights = _heads(space, rows, score(rows))
+    for _ in range(_N_STEPS):
         higher: list[Rows] = []
         for head, height in zip(heads, heights, strict=True):
-            near = space.changed_rows(head[None, :])
-            if step == 0:
-                near = np.concatenate([near, layouts.put_into(head)])
-            near = space.allowed(near)
-            if not len(near):
-                continue
+            near = space.allowed(space.changed_rows(head[None, :]))
             scores = score(near)
-            best = int(np.argmax(scores))
-            if scores[best] > height + 1e-9:
-                higher.append(near[best])
+            if len(near) and scores.max() > height + _LEAST_GAIN:
+                higher.append(near[int(np.argmax(scores))])
         if not higher:
             break
         heads = np.unique(np.stack(higher), axis=0)
         heights = score(heads)
         met.append(heads)
     return space.allowed(np.concatenate(met))
+
+
+def _heads(space: SearchSpace, rows: Rows, scores: Floats) -> tuple[Rows, Floats]:
+    """The best rows, each of another structure."""
+    structural = np.asarray([k.is_structural for k in space.knobs], dtype=np.bool_)
+    seen: set[bytes] = set()
+    kept: list[int] = []
+    for i in np.argsort(-scores, kind="stable"):
+        key = rows[i, structural].tobytes()
+        if key not in seen or not structural.any():
+            seen.add(key)
+            kept.append(int(i))
+        if len(kept) == _N_CLIMBS:
+            break
+    return rows[kept], scores[kept]
 
 
 def _pairs(space: SearchSpace, row: Rows, beliefs: Beliefs) -> Rows:

@@ -118,7 +118,9 @@ def _precision(column: str) -> Read:
 def _switched_precision(name: str) -> Callable[[str], Read]:
     def make(column: str) -> Read:
         def read(value: Scalar) -> Columns:
-            return {column: name} if _truth(value) else {}
+            truth = _truth(value)
+            on = str(value).lower() not in {"none", ""} if truth is None else truth
+            return {column: name} if on else {}
 
         return read
 
@@ -195,7 +197,7 @@ _NAMES: tuple[tuple[str, str, Callable[[str], Read]], ...] = tuple(
         ("tp", _count, (r"tp( size| degree)?", "tensor" + _DEGREE)),
         ("pp", _count, (r"pp( size| degree)?", "pipeline" + _DEGREE)),
         ("vpp", _count, (
-            r"vpp?", r"(virtual|interleaved?)( pipeline)?( model)?( parallel)?( size| degree)?",
+            r"vpp?( size| degree)?", r"(virtual|interleaved?)( pipeline)?( model)?( parallel)?( size| degree)?",
             r"virtual( pipeline)?( stages?| chunks?)",
             r"(num )?(virtual|model) (stages|chunks)( per rank)?",
         )),
@@ -217,7 +219,7 @@ _NAMES: tuple[tuple[str, str, Callable[[str], Read]], ...] = tuple(
             r"precision( class)?", r"(compute |param )?dtype", r"mixed precision", r"amp( dtype)?",
         )),
         ("precision_class", _switched_precision("bf16"), (r"(use )?bf16",)),
-        ("precision_class", _switched_precision("fp8"), (r"(use )?fp8", r"float8")),
+        ("precision_class", _switched_precision("fp8"), (r"(use )?(fp8|float8)( format| recipe| mode)?",)),
         ("act_offload", _offload, (
             r"(act(ivation)?s? )(cpu )?offload(ing)?", r"offload act(ivation)?s?",
         )),

@@ -25,6 +25,7 @@ from infrarsi.search.layouts import Layouts
 from infrarsi.search.outcomes import Told, read_outcome
 from infrarsi.search.physics import job_physics
 from infrarsi.search.pool import SMALL, climb, gather
+from infrarsi.search.practice import common_practice
 from infrarsi.search.prices import price_all
 from infrarsi.search.seeds import diversity, draw_from, n_seeds
 from infrarsi.search.space import Valid, read_space
@@ -191,7 +192,7 @@ class Searcher:
         beliefs = self._imagined()
         promise = self._promise(used, beliefs)
         if self._space.n_settings > SMALL:
-            pool = self._unused(climb(self._space, pool, self._table(rng), promise))
+            pool = self._unused(climb(self._space, pool, promise))
         return pool[int(np.argmax(promise(pool)))]
 
     def _promise(self, used: Rows, beliefs: Beliefs) -> Callable[[Rows], Floats]:
@@ -201,7 +202,7 @@ class Searcher:
 
         def promise(rows: Rows) -> Floats:
             made = score(rows, beliefs, best) if best is not None else log_chances(rows, beliefs)
-            return made + diversity(rows, used) if is_start else made
+            return made + diversity(self._space, rows, used) if is_start else made
 
         return promise
 
@@ -241,7 +242,10 @@ class Searcher:
 
     def _table(self, rng: Generator) -> Layouts:
         if self._layouts is None:
-            self._layouts = Layouts(self._space, lambda: self._draw(rng))
+            facts = self._known_facts()
+            self._layouts = Layouts(
+                self._space, lambda: self._draw(rng), facts.physics, facts.capacity_gib
+            )
         return self._layouts
 
     def _starts(self) -> Rows:
@@ -302,14 +306,18 @@ class Searcher:
         return replace(self._current(), step_time=step_time)
 
     def _fit(self, told: Sequence[Told]) -> Beliefs:
+        return fit_beliefs(self._space.encoding, told, self._known_facts())
+
+    def _known_facts(self) -> Facts:
         if self._facts is None:
             self._facts = self._read_facts()
-        return fit_beliefs(self._space.encoding, told, self._facts)
+        return self._facts
 
     def _read_facts(self) -> Facts:
         job = None if "physics" in self._without else self._job
+        practice = () if "priors" in self._without else common_practice(self._space, self._claims)
         return Facts(
-            claims=self._claims,
+            claims=(*self._claims, *practice),
             physics=job_physics(self._space.encoding, job),
             capacity_gib=self._job.get("capacity_gib"),
             base_gib=self._job.get("base_mem_gib") or 0.0,

@@ -12,8 +12,8 @@ from infrarsi.search.space import SearchSpace
 
 _MOST_SEEDS = 6
 _KNOBS_A_SEED = 4
-_FAR_FRAC = 0.3
-_BONUS = 1.5
+_FAR = 3
+_BONUS = 0.4
 
 
 def n_seeds(space: SearchSpace) -> int:
@@ -21,11 +21,16 @@ def n_seeds(space: SearchSpace) -> int:
     return min(_MOST_SEEDS, 2 + len(space.knobs) // _KNOBS_A_SEED)
 
 
-def diversity(rows: Rows, used: Rows) -> Floats:
-    """Bonus in nats for the distance to the nearest used row, shape (n,)."""
-    differences = (rows[:, None, :] != used[None, :, :]).sum(axis=2).min(axis=1)
-    far = max(1.0, _FAR_FRAC * rows.shape[1])
-    return _BONUS * np.minimum(differences / far, 1.0)
+def diversity(space: SearchSpace, rows: Rows, used: Rows) -> Floats:
+    """Bonus in nats for the distance to the nearest used row, shape (n,).
+
+    Counted in structural knobs where there are any: the more of the others are changed at once,
+    the likelier a trial breaks.
+    """
+    structural = np.asarray([k.is_structural for k in space.knobs], dtype=np.bool_)
+    counted = structural if structural.any() else ~structural
+    differences = (rows[:, None, counted] != used[None, :, counted]).sum(axis=2).min(axis=1)
+    return _BONUS * np.minimum(differences / _FAR, 1.0)
 
 
 def draw_from(space: SearchSpace, rng: Generator) -> Rows:
