@@ -114,13 +114,18 @@ def peak_memory(job: Job, table: Table) -> MemoryAnswer:
     return MemoryAnswer(terms=terms, peak=peak, p_fit=spread.below(room, features))
 
 
+_FIRST_STAGE = ("nanotron",)
+"""Families whose published peaks are the first pipeline stage's."""
+
+
 def stages(job: Job) -> tuple[Parts, ...]:
     """The parts of each stage that could need most: the first and the last."""
     last = memory_parts(job, first=False)
     if job.modes.basis.endswith("last_rank") and job.layout.pp > 1:
         return (last,)
     first = memory_parts(job, first=True)
-    return (first,) if job.layout.pp == 1 else (first, last)
+    is_first = job.layout.pp == 1 or job.modes.family in _FIRST_STAGE
+    return (first,) if is_first else (first, last)
 
 
 def told_basis(job: Job, basis: str) -> Job:

@@ -202,7 +202,9 @@ class Searcher:
 
         def promise(rows: Rows) -> Floats:
             made = score(rows, beliefs, best) if best is not None else log_chances(rows, beliefs)
-            return made + diversity(self._space, rows, used) if is_start else made
+            if is_start:
+                made = made + diversity(self._space, rows, used) + log_chances(rows, beliefs)
+            return made
 
         return promise
 
