@@ -2,8 +2,8 @@
 
     y = offset + features · w + pairs + g + r + noise,   w ~ N(prior mean, diag(prior sd²)),
     pairs: every two changes together have an effect of their own, N(0, pair sd²),
-    g and r Gaussian processes with covariance sd² exp(-differences / length), g over structural
-    knobs only: settings of one structure share it
+    g a Gaussian process over the structural knobs, covariance sd² exp(-differences / length):
+    settings of one structure share it; r what is a setting's own, independent of all others
 
 written as one Gaussian process (Rasmussen and Williams 2006, chapter 2). Leaves out how priors
 are chosen.
@@ -19,20 +19,18 @@ from infrarsi.models.encoding import Encoding, Floats, Rows
 _FREEDOM = 3.0
 _FARTHEST = 9.0
 _AS_EXPECTED = 8.0
-_LENGTH = 3.0
 _STRUCTURE_LENGTH = 2.0
 
 
 @dataclass(frozen=True)
 class Points:
-    """Settings as a regression sees them: `features` (n, p), the others (n, q).
+    """Settings as a regression sees them: `features` (n, p), one-hot values of all knobs (n, q).
 
-    `changed` is `one_hot` without the baseline's own values, `structure` without the knobs that
-    are not structural.
+    `changed` is without the baseline's own values, `structure` without the knobs that are not
+    structural.
     """
 
     features: Floats
-    one_hot: Floats
     changed: Floats
     structure: Floats
 
@@ -41,18 +39,14 @@ class Points:
 
     def take(self, kept: slice) -> "Points":
         """Some of the points."""
-        return Points(
-            self.features[kept], self.one_hot[kept], self.changed[kept], self.structure[kept]
-        )
+        return Points(self.features[kept], self.changed[kept], self.structure[kept])
 
 
 def points(encoding: Encoding, rows: Rows, *extra: Floats) -> Points:
     """Points whose features are the encoding's and further columns, each of shape (n, any)."""
     one_hot = encoding.one_hot(rows)
     features = np.hstack([encoding.features(rows), *extra])
-    return Points(
-        features, one_hot, one_hot * encoding.is_changed, one_hot * encoding.is_structural
-    )
+    return Points(features, one_hot * encoding.is_changed, one_hot * encoding.is_structural)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +66,11 @@ class Prior:
         return self.offset + x.features @ self.mean
 
     def covariance(self, a: Points, b: Points) -> Floats:
-        """Prior covariance of two sets of points, shape (n_a, n_b)."""
+        """Prior covariance of two sets of points but for what is each one's own, (n_a, n_b)."""
         made = self.offset_sd**2 + (a.features * self.sd**2) @ b.features.T
-        for sd, length, one, other in (
-            (self.residual_sd, _LENGTH, a.one_hot, b.one_hot),
-            (self.structure_sd, _STRUCTURE_LENGTH, a.structure, b.structure),
-        ):
-            if sd:
-                differences = one[:1].sum() - one @ other.T
-                made = made + sd**2 * np.exp(-differences / length)
+        if self.structure_sd:
+            differences = a.structure[:1].sum() - a.structure @ b.structure.T
+            made = made + self.structure_sd**2 * np.exp(-differences / _STRUCTURE_LENGTH)
         if self.pair_sd:
             shared = a.changed @ b.changed.T
             made = made + self.pair_sd**2 * shared * (shared - 1) / 2
@@ -105,7 +95,8 @@ class Posterior:
 
     @cached_property
     def _factor(self) -> Floats:
-        covariance = self.prior.covariance(self.x, self.x) + np.diag(self.noise_variance)
+        own = self.noise_variance + self.prior.residual_sd**2
+        covariance = self.prior.covariance(self.x, self.x) + np.diag(own)
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
     @cached_property

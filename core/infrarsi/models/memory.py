@@ -29,14 +29,14 @@ from infrarsi.models.physics import Physics, log_and_shares
 from infrarsi.models.prediction import LEVEL, Effect, Prediction
 
 _KNOB_SD = 0.3
-_EXPLAINED_SD = 0.06
+_EXPLAINED_SD = 0.04
 _PATCH_SD = 0.1
 _DOUBLING_SD = 0.3
 _OFFSET_SD = 0.5
 _PHYSICS = (1.0, 0.1)
 _CORRECTION_SD = 0.35
 _RESIDUAL_SD = 0.02
-_STRUCTURE_SD = 0.08
+_STRUCTURE_SD = 0.15
 _PAIR_SD = 0.01
 _NOISE_SD = 0.015
 _NO_WEIGHT = 1e4
@@ -71,6 +71,7 @@ class MemoryModel:
     prior: Prior
     measured: tuple[Peak, ...]
     bounds: Mapping[Key, Peak]
+    x: Points
     sites: Sites
 
     def predict(self, rows: Rows) -> Prediction:
@@ -120,19 +121,19 @@ class MemoryModel:
         mean, variance = self.posterior.predict(x)
         variance = variance * self._spread**2
         bound = np.full(len(rows), -np.inf)
-        for i, row in enumerate(rows) if self.bounds else ():
-            key = _key(row)
-            if key in self.bounds:
+        for key, peak in self.bounds.items():
+            for i in np.flatnonzero((rows == np.asarray(key)).all(axis=1)):
                 others = self._without_bound(key)
                 own_mean, own_variance = others.posterior.predict(x.take(slice(i, i + 1)))
                 mean[i], variance[i] = own_mean[0], own_variance[0] * others._spread**2
-                bound[i] = self.columns.log_above(self.bounds[key].gib)
+                bound[i] = self.columns.log_above(peak.gib)
         return mean, np.sqrt(variance + _NOISE_SD**2), bound
 
     def _without_bound(self, key: Key) -> "MemoryModel":
         if key not in self._left_out:
             kept = {k: b for k, b in self.bounds.items() if k != key}
-            start = replace(self, prior=self.start, bounds=kept, sites=())
+            x = self.columns.told(self.measured, kept)
+            start = replace(self, prior=self.start, bounds=kept, x=x, sites=())
             self._left_out[key] = _with_tails(start)
         return self._left_out[key]
 
@@ -178,7 +179,8 @@ def fit_memory(
         if key not in bounds or bounds[key].gib < peak.gib:
             bounds[key] = peak
     prior = columns.prior(measured or tuple(bounds.values()))
-    return _with_tails(MemoryModel(columns, prior, prior, measured, bounds, ()))
+    x = columns.told(measured, bounds)
+    return _with_tails(MemoryModel(columns, prior, prior, measured, bounds, x, ()))
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,11 @@ class _Columns:
         return points(
             self.encoding, rows, (log_total - start_total)[:, None], shares - start_shares
         )
+
+    def told(self, measured: Sequence[Peak], bounds: Mapping[Key, Peak]) -> Points:
+        """Points of the measured peaks, then of the bounds."""
+        peaks = (*measured, *bounds.values())
+        return self.points(self.encoding.rows([p.setting for p in peaks]))
 
     def prior(self, anchors: Sequence[Peak]) -> Prior:
         """Around the start's own readings, else the anchors' mean, else the physics."""
@@ -292,17 +299,16 @@ def _site(
 
 
 def _posterior(model: MemoryModel) -> Posterior:
-    settings = [p.setting for p in (*model.measured, *model.bounds.values())]
     logs = [model.columns.log_above(p.gib) for p in model.measured]
     values = np.asarray([*logs, *(value for value, _ in model.sites)], dtype=np.float64)
     noise = [_NOISE_SD**2] * len(logs) + [variance for _, variance in model.sites]
     return Posterior(
         model.prior,
-        model.columns.points(model.columns.encoding.rows(settings)),
+        model.x,
         values,
         np.asarray(noise, dtype=np.float64),
     )
 
 
 def _key(row: Rows) -> Key:
-    return tuple(int(i) for i in row)
+    return tuple(row.tolist())

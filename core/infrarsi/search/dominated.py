@@ -7,6 +7,7 @@ one claimed to save taken off, the rest being equal.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from infrarsi.models.encoding import Floats, Rows
 from infrarsi.search.claims import SearchClaim
@@ -17,22 +18,22 @@ from infrarsi.search.space import SearchSpace
 _SIGNS = {"hungry": 1.0, "saver": -1.0}
 
 
-def not_dominated(
+def is_dominated(
     space: SearchSpace, rows: Rows, told: Sequence[Told], claims: Sequence[SearchClaim]
-) -> Rows:
-    """The rows that do not need at least as much memory as one that ran out of it."""
+) -> NDArray[np.bool_]:
+    """Whether a row needs at least as much memory as one that ran out of it, shape (n,)."""
+    dominated = np.zeros(len(rows), dtype=np.bool_)
     failed = space.encoding.rows([t.setting for t in told if t.status == "oom"])
     hunger = _hunger(space, claims)
     if not len(failed) or not len(rows) or not any(h is not None for h in hunger):
-        return rows
-    dominated = np.zeros(len(rows), dtype=np.bool_)
+        return dominated
     for lean in failed:
         least = np.ones(len(rows), dtype=np.bool_)
         for column, table in enumerate(hunger):
             own, other = rows[:, column], lean[column]
             least &= (own == other) if table is None else table[own] >= table[other]
         dominated |= least
-    return rows[~dominated]
+    return dominated
 
 
 def _hunger(space: SearchSpace, claims: Sequence[SearchClaim]) -> list[Floats | None]:

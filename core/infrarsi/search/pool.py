@@ -15,10 +15,10 @@ from infrarsi.search.space import SearchSpace
 
 SMALL = 2048
 _N_DRAWN = 60
-_N_CLIMBS = 4
-_N_STEPS = 12
+_N_CLIMBS = 3
+_N_STEPS = 10
 _LEAST_GAIN = 1e-3
-_N_LAYOUT_STARTS = 2
+_N_PAIRED = 2
 
 Scored = Callable[[Rows], Floats]
 
@@ -45,33 +45,47 @@ def gather(
         return space.all_rows()
     if "seeds" in without:
         starts = starts[:1]
-    moves = space.changed_rows(starts)
-    found = [moves, *(layouts.put_into(row) for row in starts[:_N_LAYOUT_STARTS])]
+    found = [space.changed_rows(starts), layouts.put_into(starts[0])]
     if "pairing" not in without:
-        found += [_pairs(space, row, beliefs) for row in starts[:_N_LAYOUT_STARTS]]
+        found += [_pairs(space, row, beliefs) for row in starts[:_N_PAIRED]]
     if "seeds" not in without:
         found.append(np.stack([draw() for _ in range(_N_DRAWN)]))
         found.append(_crossed(starts))
     return space.allowed(np.concatenate(found))
 
 
-def climb(space: SearchSpace, rows: Rows, score: Scored) -> Rows:
-    """Rows met when going uphill from the best of each structure; `score` ranks rows."""
-    met = [rows]
-    heads, heights = _heads(space, rows, score(rows))
+def climb(space: SearchSpace, rows: Rows, score: Scored) -> tuple[Rows, Floats]:
+    """The rows, those met going uphill from the best of each structure, and all their scores."""
+    scores = score(rows)
+    met, scored = [rows], [scores]
+    heads, heights = _heads(space, rows, scores)
     for _ in range(_N_STEPS):
-        higher: list[Rows] = []
-        for head, height in zip(heads, heights, strict=True):
-            near = space.allowed(space.changed_rows(head[None, :]))
-            scores = score(near)
-            if len(near) and scores.max() > height + _LEAST_GAIN:
-                higher.append(near[int(np.argmax(scores))])
+        near = [space.allowed(space.changed_rows(head[None, :])) for head in heads]
+        scores = score(np.concatenate(near))
+        best = _bests(scores, [len(rows) for rows in near])
+        higher = [
+            (rows[place], height)
+            for rows, (place, height), old in zip(near, best, heights, strict=True)
+            if height > old + _LEAST_GAIN
+        ]
         if not higher:
             break
-        heads = np.unique(np.stack(higher), axis=0)
-        heights = score(heads)
+        heads = np.stack([row for row, _ in higher])
+        heights = np.asarray([height for _, height in higher])
         met.append(heads)
-    return space.allowed(np.concatenate(met))
+        scored.append(heights)
+    return np.concatenate(met), np.concatenate(scored)
+
+
+def _bests(scores: Floats, sizes: list[int]) -> list[tuple[int, float]]:
+    """Place and score of the best of each run of `sizes` scores; minus infinity for an empty one."""
+    found: list[tuple[int, float]] = []
+    begin = 0
+    for size in sizes:
+        own = scores[begin : begin + size]
+        found.append((int(np.argmax(own)), float(own.max())) if size else (0, -np.inf))
+        begin += size
+    return found
 
 
 def _heads(space: SearchSpace, rows: Rows, scores: Floats) -> tuple[Rows, Floats]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from infrarsi.errors import UsageError
 from infrarsi.knobs import Setting
@@ -20,7 +21,7 @@ from infrarsi.models.step_time import NOISE_SD
 from infrarsi.search.acquisition import log_chances, score
 from infrarsi.search.beliefs import Beliefs, Facts, fit_beliefs
 from infrarsi.search.claims import read_claims, values_out
-from infrarsi.search.dominated import not_dominated
+from infrarsi.search.dominated import is_dominated
 from infrarsi.search.layouts import Layouts
 from infrarsi.search.outcomes import Told, read_outcome
 from infrarsi.search.physics import job_physics
@@ -191,9 +192,11 @@ class Searcher:
             raise UsageError("Every allowed setting was tried.", "Stop the search here.")
         beliefs = self._imagined()
         promise = self._promise(used, beliefs)
-        if self._space.n_settings > SMALL:
-            pool = self._unused(climb(self._space, pool, promise))
-        return pool[int(np.argmax(promise(pool)))]
+        if self._space.n_settings <= SMALL:
+            return pool[int(np.argmax(promise(pool)))]
+        met, scores = climb(self._space, pool, promise)
+        fresh = self._is_unused(met)
+        return met[fresh][int(np.argmax(scores[fresh]))]
 
     def _promise(self, used: Rows, beliefs: Beliefs) -> Callable[[Rows], Floats]:
         """The score of rows; while the start is made, with a bonus for being unlike those used."""
@@ -235,12 +238,13 @@ class Searcher:
             self._current(),
             self._without,
         )
-        return self._unused(rows)
+        return rows[self._is_unused(rows)] if len(rows) else rows
 
-    def _unused(self, rows: Rows) -> Rows:
+    def _is_unused(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether a row was neither tried nor is sure to fail as one tried did, shape (n,)."""
         used = {row.tobytes() for row in self._used()}
-        fresh = rows[[row.tobytes() not in used for row in rows]] if len(rows) else rows
-        return not_dominated(self._space, fresh, self._told, self._claims)
+        fresh = np.asarray([row.tobytes() not in used for row in rows], dtype=np.bool_)
+        return fresh & ~is_dominated(self._space, rows, self._told, self._claims)
 
     def _table(self, rng: Generator) -> Layouts:
         if self._layouts is None:
