@@ -33,9 +33,7 @@ def with_activity(
     """
     roles = find_roles(knobs)
     conditioned = (_conditioned(k, knobs, described[k.name], roles) for k in knobs)
-    return tuple(
-        replace(k, is_structural=k.is_parallelism or k.name in roles) for k in conditioned
-    )
+    return tuple(replace(k, is_structural=k.is_parallelism or k.name in roles) for k in conditioned)
 
 
 def _conditioned(

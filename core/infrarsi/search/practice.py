@@ -46,9 +46,7 @@ _KNOWN: tuple[tuple[str, str, float, float, str], ...] = (
 )  # fmt: skip
 
 
-def common_practice(
-    space: SearchSpace, claims: tuple[SearchClaim, ...]
-) -> tuple[SearchClaim, ...]:
+def common_practice(space: SearchSpace, claims: tuple[SearchClaim, ...]) -> tuple[SearchClaim, ...]:
     """Claims for the values nobody claims anything of, relative to the baseline's own value."""
     spoken = {(c.knob, c.value) for c in claims}
     made: list[SearchClaim] = []

@@ -68,7 +68,7 @@ def test_leaving_one_out_equals_fitting_without_it():
 def test_evidence_is_the_density_of_what_was_seen():
     full = posterior()
     covariance = full.prior.covariance(full.x, full.x)
-    covariance += np.diag(full.noise_variance)
+    covariance += np.diag(full.noise_variance + full.prior.residual_sd**2)
     surprise = Y - full.prior.at(full.x)
     expected = -0.5 * (
         surprise @ np.linalg.solve(covariance, surprise)
@@ -88,7 +88,7 @@ def test_every_two_changes_together_have_an_effect_of_their_own():
 
 
 def test_a_large_effect_widens_its_own_prior_only():
-    fitted = posterior(noise=1e-4)
+    fitted = posterior(residual_sd=0.0, noise=1e-4)
     start = replace(fitted.prior, sd=np.full(5, 0.02))
     tight = replace(fitted, prior=start)
     tailed = heavier_tails(tight, start, np.ones(5))

@@ -57,14 +57,14 @@ def test_the_first_ask_is_the_users_own_start():
     assert Searcher(SPACE, claims=CLAIMS).ask() == BASELINE
 
 
-def test_the_start_is_made_of_what_is_claimed_and_of_unlike_settings():
+def test_the_start_takes_what_is_claimed_and_never_moves_from_one_setting_only():
     searcher = Searcher(SPACE, claims=CLAIMS)
     searcher.tell(BASELINE, OK)
     asked = [searcher.ask() for _ in range(4)]
     assert asked[0]["bf16"]
     assert asked[0]["sdpa"]
-    differences = [sum(a[k] != b[k] for k in a) for a in asked for b in asked if a is not b]
-    assert np.mean(differences) >= 2
+    far = max(sum(a[k] != b[k] for k in a) for a in asked for b in asked)
+    assert far >= 2
 
 
 def test_the_same_seed_and_tells_give_the_same_asks():
