@@ -4,7 +4,10 @@ Decides: one ungated run of N steps, N drawn at launch, each announced by every 
 and the process tree's CPU time must stay within the start-up allowance plus 1.05 N times the
 claim, by as much more as the baseline's own steps took longer beside it than in the turns. Work
 hidden in any place outside the timed turns shows here. Wall time that exceeds the claim by no more
-than the baseline's own turns differ on an uneven machine leaves the verdict open.
+than the baseline's own turns differ on an uneven machine leaves the verdict open. So does wall time
+alone where the job computes on CPUs and its CPU time is known and within its claim: hidden work
+would have cost CPU time there, another load costs none. It is never accepted: sleeping in a run
+that must be long, or another priority in the turns, looks the same.
 """
 
 from itertools import count, takewhile
@@ -23,23 +26,54 @@ _GOOD_ENDS = ("finished", "stopped")
 def clause(evidence: JudgedEvidence) -> Verdict:
     """Compare the run's cost with its claim."""
     run = evidence.endurance
-    if run is None:
-        gap = ("No endurance run was made.",) if "endurance" in evidence.needs else ()
-        return answer("", missing=gap)
-    observation = run.observation
-    n_done = _steps_of_all_ranks(run, evidence.world_size)
-    if n_done < run.n_steps:
-        gap = f"The endurance run ended after {n_done} of {run.n_steps} steps."
-        return answer("", missing=(gap,))
-    if observation.end not in _GOOD_ENDS or observation.exit_code not in (None, 0):
-        return answer("", missing=(f"The endurance run ended by {observation.end}.",))
+    gap = _gap(evidence)
+    if run is None or gap:
+        return answer("", missing=(gap,) if gap else ())
     found = tuple(_excess(run))
-    if found and all(v.code == _WALL for v in found) and _may_be_the_machine(run):
+    if _is_wall_alone(found) and _may_be_the_machine(run):
         gap = (
             "The machine is too uneven: the baseline's own turns differ as much as endurance does."
         )
         return answer("", missing=(gap,))
+    if _is_wall_alone(found) and _would_show_as_cpu_time(evidence, run):
+        gap = f"The machine had another load on it, or the job waited: {found[0].message}"
+        return answer("", missing=(gap,))
     return answer(f"{run.n_steps} steps cost what was claimed.", found)
+
+
+def exceeds_claim(evidence: JudgedEvidence) -> bool:
+    """Whether a whole run cost more than its claim, and more than an uneven machine explains.
+
+    Where the clause leaves such a run open, it is still no run that passed: it is repeated twice.
+    """
+    run = evidence.endurance
+    if run is None or _gap(evidence):
+        return False
+    found = tuple(_excess(run))
+    return bool(found) and not (_is_wall_alone(found) and _may_be_the_machine(run))
+
+
+def _gap(evidence: JudgedEvidence) -> str:
+    """Why there is no whole run to look at; empty where there is one or none is needed."""
+    run = evidence.endurance
+    if run is None:
+        return "No endurance run was made." if "endurance" in evidence.needs else ""
+    n_done = _steps_of_all_ranks(run, evidence.world_size)
+    if n_done < run.n_steps:
+        return f"The endurance run ended after {n_done} of {run.n_steps} steps."
+    if run.observation.end not in _GOOD_ENDS or run.observation.exit_code not in (None, 0):
+        return f"The endurance run ended by {run.observation.end}."
+    return ""
+
+
+def _is_wall_alone(found: tuple[Violation, ...]) -> bool:
+    return bool(found) and all(v.code == _WALL for v in found)
+
+
+def _would_show_as_cpu_time(evidence: JudgedEvidence, run: EnduranceRun) -> bool:
+    """Whether hidden work had to cost CPU time, which is known; `_excess` holds it to its claim."""
+    known = run.claimed_cpu_s_per_step is not None and run.observation.cpu_s > 0
+    return known and evidence.computes_on_cpus()
 
 
 def _may_be_the_machine(run: EnduranceRun) -> bool:

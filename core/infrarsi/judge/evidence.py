@@ -73,6 +73,16 @@ class JudgedEvidence(Frozen):
         allowed = self.lock.contract.policy.allow_bf16_autocast
         return "16bit" if allowed and "bfloat16" in self.autocasts() else "fp32"
 
+    def computes_on_cpus(self) -> bool:
+        """Whether every rank of the baseline says that its model lies on the CPU.
+
+        What the candidate says does not count here; the clause `devices` compares the two.
+        """
+        return bool(self.baseline) and all(
+            rank.root_module is not None and rank.device.partition(":")[0] == "cpu"
+            for rank in self.baseline
+        )
+
     def is_laid_out_otherwise(self) -> bool:
         """Whether the candidate says that its parameters have other names or shapes."""
         sides = (

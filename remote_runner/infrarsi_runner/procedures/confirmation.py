@@ -140,18 +140,14 @@ class Confirming:
         each beside one of the baseline, and both must pass.
         """
         first = self._verdict_with_endurance(measured, 0)
-        endured = self._endured()
-        if endured == "accepted":
+        assert self._pairing.judged is not None
+        if endurance.clause(self._pairing.judged).kind == "accepted":
             return first
+        exceeded = endurance.exceeds_claim(self._pairing.judged)
         second = self._verdict_with_endurance(measured, 1)
-        if endured == "inconclusive" or second.kind != "accepted":
+        if not exceeded or second.kind != "accepted":
             return second
         return self._verdict_with_endurance(measured, 2)
-
-    def _endured(self) -> str:
-        """What the endurance clause alone said last."""
-        assert self._pairing.judged is not None
-        return endurance.clause(self._pairing.judged).kind
 
     def _verdict_with_endurance(self, measured: Measured, attempt: int) -> Verdict:
         records = measured.records

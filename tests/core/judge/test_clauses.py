@@ -14,6 +14,7 @@ from judged import (
 
 from infrarsi.contract.contract import EquivalencePolicy, Fact
 from infrarsi.judge import ended_early
+from infrarsi.judge.endurance import exceeds_claim
 from infrarsi.judge.judging import judge
 from infrarsi.run import RunObservation
 from infrarsi.wire.probe import ProbeFailure
@@ -214,6 +215,44 @@ def test_an_uneven_machine_leaves_endurance_open_but_hides_no_cpu_time():
     assert judge(honest(endurance=uneven)).kind == "inconclusive"
     busy = endurance(wall_s=35.0, cpu_s=60.0).model_copy(update={"unevenness_frac": 0.6})
     assert "T303" in codes(honest(endurance=busy))
+
+
+def on_cpus(**changes):
+    """Honest evidence of a job whose models lie on the CPU."""
+    plain = honest(**changes)
+    sides = {
+        side: tuple(r.model_copy(update={"root_module": "GPT"}) for r in getattr(plain, side))
+        for side in ("candidate", "baseline")
+    }
+    return plain.model_copy(update=sides)
+
+
+def test_wall_time_alone_is_no_proof_where_hidden_work_costs_cpu_time():
+    slow = endurance(wall_s=35.0)
+    verdict = judge(on_cpus(endurance=slow))
+    assert verdict.kind == "inconclusive"
+    assert verdict.missing[0].startswith("The machine had another load on it")
+    assert exceeds_claim(on_cpus(endurance=slow))
+    assert "T303" in codes(on_cpus(endurance=endurance(wall_s=35.0, cpu_s=31.1)))
+
+
+def test_wall_time_alone_rejects_where_cpu_time_or_device_is_unknown():
+    unknown = endurance(wall_s=35.0, claimed_cpu_s_per_step=None)
+    assert codes(on_cpus(endurance=unknown)) == ["T312"]
+    assert codes(on_cpus(endurance=endurance(wall_s=35.0, cpu_s=0.0))) == ["T312"]
+    slow = on_cpus(endurance=endurance(wall_s=35.0))
+    unseen = tuple(r.model_copy(update={"root_module": None}) for r in slow.baseline)
+    assert codes(slow.model_copy(update={"baseline": unseen})) == ["T312"]
+    elsewhere = tuple(r.model_copy(update={"device": "cuda:0"}) for r in slow.baseline)
+    assert "T312" in codes(slow.model_copy(update={"baseline": elsewhere}))
+
+
+def test_a_run_within_its_claim_or_cut_short_does_not_exceed_it():
+    assert not exceeds_claim(on_cpus())
+    assert not exceeds_claim(on_cpus(endurance=None))
+    assert not exceeds_claim(on_cpus(endurance=endurance(wall_s=35.0, n_done=2)))
+    uneven = endurance(wall_s=35.0).model_copy(update={"unevenness_frac": 0.6})
+    assert not exceeds_claim(on_cpus(endurance=uneven))
 
 
 def test_a_run_is_held_against_the_baselines_own_beside_it():
