@@ -46,6 +46,8 @@ class Counters:
         self._targets = []
         self._positions = []
         self._micro = None
+        self._row_hashes = []
+        self.rows_seen = None
 
     def forward(self, named):
         """Count one root forward with these (name, tensor) arguments."""
@@ -72,6 +74,7 @@ class Counters:
         for name, tensor in inputs.others:
             raw = raw + self._hash.raw(tensor, "other " + name)
         self._micro.raw = raw
+        self._row_hashes.append(raw)
         self._inputs.append(settled(self._hash.total(raw)))
 
     def _add_targets(self, targets, ignore_index):
@@ -101,6 +104,11 @@ class Counters:
             self._micro.has_targets = True
             self._add_targets(joined, ignore_index)
 
+    def take_row_hashes(self):
+        """The hash of every row, one tensor a micro-step; they are kept no longer."""
+        taken, self._row_hashes = self._row_hashes, []
+        return taken
+
     def fields(self):
         """The fields of a StepRecord counted here; waits for the device."""
         return {
@@ -111,6 +119,7 @@ class Counters:
             "targets_hash": hexadecimal(self._targets) if self._targets else None,
             "positions_in_loss": sum(map(int, self._positions)) if self._positions else None,
             "autocast": self.autocast,
+            "rows_seen": self.rows_seen,
         }
 
 

@@ -12,6 +12,7 @@ from infrarsi_probe.model_inputs import is_traced
 from infrarsi_probe.overhead import Overhead, counted
 from infrarsi_probe.plans import plans_for
 from infrarsi_probe.recording import Recorder
+from infrarsi_probe.repeats import SeenRows
 from infrarsi_probe.roots import Roots
 from infrarsi_probe.rows import RowHash
 from infrarsi_probe.steps import StepMachine
@@ -33,6 +34,7 @@ class Session:
         self.plans = plans_for(self)
         self.phases = next((p.phases for p in self.plans if hasattr(p, "phases")), None)
         self.recorder = Recorder()
+        self._seen = SeenRows() if self.config.mode == "redo" else None
         self.begun = False
         self.narrow = None
         self.installed = None
@@ -191,7 +193,11 @@ class Session:
         for plan in self.plans:
             plan.closes(index)
         keep = index >= self.config.first_recorded
-        self.recorder.close(index, self.machine.close(), self.roots.close_step(), keep)
+        counters = self.roots.close_step()
+        hashes = counters.take_row_hashes()
+        if self._seen is not None:
+            counters.rows_seen = self._seen.count(hashes)
+        self.recorder.close(index, self.machine.close(), counters, keep)
         if index == 0 and self.narrow is not None:
             self.narrow(self.roots.chosen)
         if index + 1 == self.config.first_recorded:

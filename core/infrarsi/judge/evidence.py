@@ -99,11 +99,12 @@ class JudgedEvidence(Frozen):
 
     def common_steps(self) -> tuple[tuple[tuple[StepRecord, ...], tuple[StepRecord, ...]], ...]:
         """(candidate, baseline) records of every step all ranks of both sides recorded."""
-        ours, theirs = _by_index(self.candidate), _by_index(self.baseline)
+        ours, theirs = steps_by_index(self.candidate), steps_by_index(self.baseline)
         return tuple((ours[i], theirs[i]) for i in sorted(ours.keys() & theirs.keys()))
 
 
-def _by_index(side: tuple[RankEvidence, ...]) -> dict[int, tuple[StepRecord, ...]]:
+def steps_by_index(side: tuple[RankEvidence, ...]) -> dict[int, tuple[StepRecord, ...]]:
+    """The records of every step that all ranks of a side recorded, by its index."""
     records: dict[int, list[StepRecord]] = {}
     for rank in sorted(side, key=lambda r: r.rank):
         for step in rank.steps:

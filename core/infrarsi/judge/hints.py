@@ -23,7 +23,7 @@ _LR_REL_ERR = 1e-6
 def workload_hint(evidence: JudgedEvidence) -> Violation | None:
     """The first workload difference over the common steps, or None where all counts agree."""
     for ours, theirs in evidence.common_steps():
-        found = _shape_hint(ours, theirs) or _content_hint(evidence, ours, theirs)
+        found = shape_hint(ours, theirs) or _content_hint(evidence, ours, theirs)
         if found:
             return found
     return None
@@ -44,7 +44,8 @@ def update_hint(evidence: JudgedEvidence) -> Violation | None:
     return None
 
 
-def _shape_hint(ours: Side, theirs: Side) -> Violation | None:
+def shape_hint(ours: Side, theirs: Side) -> Violation | None:
+    """A difference of one step in lengths, rows or tokens, whatever the rows hold."""
     index = ours[0].index
     lengths = _lengths(ours), _lengths(theirs)
     if all(lengths) and lengths[0] != lengths[1]:
@@ -77,6 +78,11 @@ def _rows_hint(ours: Side, theirs: Side, rows: tuple[int, int]) -> Violation:
             "W103", f"Only one of {n} updates is made (step {index} holds {rows[0]} rows)."
         )
     return violation("W101", f"Step {index} is taken on {rows[0]} sequences instead of {rows[1]}.")
+
+
+def inputs_sum(side: Side) -> int | None:
+    """The hash of all rows of one step; None where a rank has none."""
+    return _hash_sum(side, _inputs)
 
 
 def _content_hint(evidence: JudgedEvidence, ours: Side, theirs: Side) -> Violation | None:

@@ -64,7 +64,8 @@ class StepRecord(Frozen):
 
     `rows` and `tokens` are summed over micro-steps; hashes are hexadecimal, 64 bit, sums over
     rows modulo 2**64 and so independent of grouping; `losses` are the values that entered
-    backward, one a micro-step.
+    backward, one a micro-step. `rows_seen` are the rows that an earlier step of the rank had too,
+    counted in a redo only.
     """
 
     index: int
@@ -77,6 +78,7 @@ class StepRecord(Frozen):
     inputs_hash: str | None = None
     targets_hash: str | None = None
     positions_in_loss: int | None = None
+    rows_seen: int | None = None
     losses: tuple[float | None, ...] = ()
     learning_rates: tuple[float, ...] = ()
     changed_samples: int | None = None

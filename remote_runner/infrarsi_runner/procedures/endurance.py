@@ -16,9 +16,8 @@ from infrarsi.judge.evidence import EnduranceRun
 from infrarsi.run import RunObservation
 from infrarsi.wire.messages import Progressed
 from infrarsi_runner.context import Context
-from infrarsi_runner.procedures.pairing import Pairing, PairRecord, shapes_of
-from infrarsi_runner.procedures.redoing import Audited
-from infrarsi_runner.running import RunResult
+from infrarsi_runner.procedures.late_audit import LateAudit
+from infrarsi_runner.procedures.pairing import Pairing, PairRecord
 
 STARTUP_SLACK = 1.5
 FEWEST_STEPS = 20
@@ -115,7 +114,8 @@ class Enduring:
         if attempt == 0:
             spec = replace(spec, late_audit=step)
         result = self._context.runs.execute(spec)
-        audits = self._redo(result, spec.seed, step) if attempt == 0 else ()
+        late = LateAudit(self._context, self._pairing, self._records)
+        audits = late.redo(result, spec, rng) if attempt == 0 else ()
         dumped = sum(t.n_bytes for r in result.evidence for a in r.audits for t in a.tensors)
         self._context.runs.discard(result)
         return EnduranceRecord(
@@ -145,16 +145,6 @@ class Enduring:
         wall_s = (ends[-1] - ends[0]) / max(1, n_steps - 1)
         cpu_s = (result.observation.cpu_s - result.startup_cpu_s) / max(1, n_steps - 1)
         return max(1.0, wall_s / claim.baseline_s), max(1.0, cpu_s / claim.baseline_cpu_s)
-
-    def _redo(self, result: RunResult, seed: int | None, step: int) -> tuple[AuditComparison, ...]:
-        audited = Audited(
-            candidate=result,
-            baseline=replace(self._pairing.baseline_spec("redo"), seed=seed),
-            shapes=shapes_of(self._records[0].baseline_evidence),
-            steps=(step,),
-        )
-        known = tuple(a for record in self._records for a in record.audits)
-        return self._pairing.redoing.compare(audited, known)
 
 
 def _n_steps(at_least_s: float, step_s: float) -> int:

@@ -39,6 +39,14 @@ class Audited:
 
 
 @dataclass(frozen=True)
+class Redone:
+    """What came of it: every step on every rank, and what the baseline's redo told of itself."""
+
+    comparisons: tuple[AuditComparison, ...]
+    evidence: tuple[RankEvidence, ...]
+
+
+@dataclass(frozen=True)
 class _Files:
     folder: str
     evidence: tuple[RankEvidence, ...]
@@ -56,20 +64,24 @@ class Redoing:
     def compare(
         self, audited: Audited, known: tuple[AuditComparison, ...] = ()
     ) -> tuple[AuditComparison, ...]:
-        """Every audited step on every rank.
+        """Every audited step on every rank; see `redo`."""
+        return self.redo(audited, known).comparisons
+
+    def redo(self, audited: Audited, known: tuple[AuditComparison, ...] = ()) -> Redone:
+        """Take every audited step again, under each layout that may be the right one.
 
         `known` are earlier comparisons of the same candidate: their reference arm serves again.
         """
-        best: tuple[AuditComparison, ...] = ()
+        best = Redone((), ())
         for files in self._files(audited):
             try:
                 found = self._under(files, audited, known)
             finally:
                 if files.is_relaid:
                     remove_folder(Path(files.folder))
-            if not best or _worst(found) < _worst(best):
+            if not best.comparisons or _worst(found.comparisons) < _worst(best.comparisons):
                 best = found
-            if _worst(best) <= _REPRODUCED:
+            if _worst(best.comparisons) <= _REPRODUCED:
                 break
         return best
 
@@ -96,9 +108,7 @@ class Redoing:
         if not tried:
             yield own
 
-    def _under(
-        self, files: _Files, audited: Audited, known: tuple[AuditComparison, ...]
-    ) -> tuple[AuditComparison, ...]:
+    def _under(self, files: _Files, audited: Audited, known: tuple[AuditComparison, ...]) -> Redone:
         spec = replace(
             audited.baseline,
             mode="redo",
@@ -116,9 +126,9 @@ class Redoing:
         if self._wants_reference(files.evidence):
             found = self._with_reference(spec, redo, found, known)
         self._context.runs.discard(redo)
-        if not files.is_relaid:
-            return found
-        return tuple(c.model_copy(update={"is_relaid": True}) for c in found)
+        if files.is_relaid:
+            found = tuple(c.model_copy(update={"is_relaid": True}) for c in found)
+        return Redone(found, redo.evidence)
 
     def _with_dropout(
         self,
