@@ -78,7 +78,7 @@ def climb(space: SearchSpace, rows: Rows, score: Scored) -> tuple[Rows, Floats]:
 
 
 def _bests(scores: Floats, sizes: list[int]) -> list[tuple[int, float]]:
-    """Place and score of the best of each run of `sizes` scores; minus infinity for an empty one."""
+    """Place and score of the best of each run of `sizes` scores; minus infinity if empty."""
     found: list[tuple[int, float]] = []
     begin = 0
     for size in sizes:

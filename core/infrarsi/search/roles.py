@@ -197,7 +197,8 @@ _NAMES: tuple[tuple[str, str, Callable[[str], Read]], ...] = tuple(
         ("tp", _count, (r"tp( size| degree)?", "tensor" + _DEGREE)),
         ("pp", _count, (r"pp( size| degree)?", "pipeline" + _DEGREE)),
         ("vpp", _count, (
-            r"vpp?( size| degree)?", r"(virtual|interleaved?)( pipeline)?( model)?( parallel)?( size| degree)?",
+            r"vpp?( size| degree)?",
+            r"(virtual|interleaved?)( pipeline)?( model)?( parallel)?( size| degree)?",
             r"virtual( pipeline)?( stages?| chunks?)",
             r"(num )?(virtual|model) (stages|chunks)( per rank)?",
         )),
@@ -219,7 +220,9 @@ _NAMES: tuple[tuple[str, str, Callable[[str], Read]], ...] = tuple(
             r"precision( class)?", r"(compute |param )?dtype", r"mixed precision", r"amp( dtype)?",
         )),
         ("precision_class", _switched_precision("bf16"), (r"(use )?bf16",)),
-        ("precision_class", _switched_precision("fp8"), (r"(use )?(fp8|float8)( format| recipe| mode)?",)),
+        ("precision_class", _switched_precision("fp8"), (
+            r"(use )?(fp8|float8)( format| recipe| mode)?",
+        )),
         ("act_offload", _offload, (
             r"(act(ivation)?s? )(cpu )?offload(ing)?", r"offload act(ivation)?s?",
         )),
