@@ -44,6 +44,9 @@ _N_SWEEPS = 10
 _DAMPING = 0.7
 _TINY_GIB = 1e-4
 _FEW = 3
+_MOST_MEASURED = 250
+_MOST_BOUNDS = 100
+_SETTLED = 1e-3
 _SAVED = {"saver": -0.12, "hungry": 0.12, "neutral": 0.0}
 
 Key = tuple[int, ...]
@@ -63,7 +66,8 @@ class Peak:
 class MemoryModel:
     """Fitted on measured peaks and bounds; `sites` are the bounds' (value, variance) in the fit.
 
-    `prior` is `start` with the tails the fit gave it.
+    `prior` is `start` with the tails the fit gave it; `seen` is the highest peak or bound of each
+    setting, GiB, of all that were told, also where only the newest are fitted.
     """
 
     columns: "_Columns"
@@ -71,6 +75,7 @@ class MemoryModel:
     prior: Prior
     measured: tuple[Peak, ...]
     bounds: Mapping[Key, Peak]
+    seen: Mapping[Key, float]
     x: Points
     sites: Sites
 
@@ -79,7 +84,7 @@ class MemoryModel:
         marginals = self._marginals(rows)
         tail = (1 - LEVEL) / 2
         value, low, high = (self._quantile(marginals, q) for q in (0.5, tail, 1 - tail))
-        seen = np.asarray([self._highest_seen.get(_key(row), 0.0) for row in rows])
+        seen = np.asarray([self.seen.get(_key(row), 0.0) for row in rows])
         return Prediction(value=value, low=low, high=np.maximum(high, seen))
 
     def p_fit(self, rows: Rows, limit_gib: float) -> Floats:
@@ -145,15 +150,6 @@ class MemoryModel:
     def _spread(self) -> float:
         return spread(self.posterior, len(self.measured))
 
-    @cached_property
-    def _highest_seen(self) -> dict[Key, float]:
-        """The highest peak or bound of each setting, GiB."""
-        highest: dict[Key, float] = {}
-        for peak in (*self.measured, *self.bounds.values()):
-            key = self.columns.encoding.key(peak.setting)
-            highest[key] = max(peak.gib, highest.get(key, 0.0))
-        return highest
-
 
 def fit_memory(
     encoding: Encoding,
@@ -172,15 +168,18 @@ def fit_memory(
         physics: analytic memory by component, where the job is known.
     """
     columns = _Columns(encoding, roles or {}, base_gib, physics)
-    measured = tuple(p for p in peaks if not p.censored)
+    measured = tuple(p for p in peaks if not p.censored)[-_MOST_MEASURED:]
+    seen: dict[Key, float] = {}
     bounds: dict[Key, Peak] = {}
-    for peak in (p for p in peaks if p.censored):
-        key = encoding.key(peak.setting)
-        if key not in bounds or bounds[key].gib < peak.gib:
+    for peak, row in zip(peaks, encoding.rows([p.setting for p in peaks]), strict=True):
+        key = _key(row)
+        seen[key] = max(peak.gib, seen.get(key, 0.0))
+        if peak.censored and (key not in bounds or bounds[key].gib < peak.gib):
             bounds[key] = peak
+    bounds = dict(list(bounds.items())[-_MOST_BOUNDS:])
     prior = columns.prior(measured or tuple(bounds.values()))
     x = columns.told(measured, bounds)
-    return _with_tails(MemoryModel(columns, prior, prior, measured, bounds, x, ()))
+    return _with_tails(MemoryModel(columns, prior, prior, measured, bounds, seen, x, ()))
 
 
 @dataclass(frozen=True)
@@ -274,7 +273,12 @@ def _fit(model: MemoryModel) -> MemoryModel:
             _site(float(m), float(v), float(limit), old)
             for m, v, limit, old in zip(mean[n:], variance[n:], limits, fitted.sites, strict=True)
         )
+        moved = max(
+            abs(np.log(new[1] / old[1])) for new, old in zip(sites, fitted.sites, strict=True)
+        )
         fitted = replace(model, sites=sites)
+        if moved < _SETTLED:
+            break
     return fitted
 
 

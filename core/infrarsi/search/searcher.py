@@ -30,6 +30,7 @@ from infrarsi.search.practice import common_practice
 from infrarsi.search.prices import price_all
 from infrarsi.search.seeds import diversity, draw_from, n_seeds
 from infrarsi.search.space import Valid, read_space
+from infrarsi.search.threads import on_one_thread
 
 PARTS = ("censoring", "pairing", "priors", "revision", "seeds", "physics")
 """What a search can be run without, to see what it is worth."""
@@ -83,6 +84,7 @@ class Searcher:
         self._facts: Facts | None = None
         self._layouts: Layouts | None = None
 
+    @on_one_thread
     def ask(self) -> Setting:
         """The next setting to try, complete; never one asked for or told before.
 
@@ -93,6 +95,7 @@ class Searcher:
         self._pending.append(row)
         return self._space.setting(row)
 
+    @on_one_thread
     def exhausted(self) -> bool:
         """Whether `ask` would raise, because every allowed setting was told or is pending.
 
@@ -121,11 +124,13 @@ class Searcher:
         self._space = self._space.without(values_out(self._space, self._told))
         self._beliefs = None
 
+    @on_one_thread
     def best(self) -> Setting | None:
         """The completed setting with the lowest expected step time, or None before one."""
         ranked = self._ranked()
         return self._space.setting(ranked[0]) if len(ranked) else None
 
+    @on_one_thread
     def predict(self, settings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """What each setting would give.
 
@@ -150,10 +155,12 @@ class Searcher:
             for i in range(len(rows))
         ]
 
+    @on_one_thread
     def prices(self) -> list[dict[str, Any]]:
         """What each value costs or saves against the baseline's: see `search.prices`."""
         return price_all(self._space, self._told, self._current())
 
+    @on_one_thread
     def reliability(self) -> list[dict[str, Any]]:
         """How much of what each source claims has held so far.
 
@@ -175,6 +182,7 @@ class Searcher:
             for trust in (model.trust() if model else ())
         ]
 
+    @on_one_thread
     def suspects(self, setting: Mapping[str, Any]) -> list[list[list[Any]]]:
         """Changes and pairs of changes that never stood in a good trial, most suspicious first.
 
