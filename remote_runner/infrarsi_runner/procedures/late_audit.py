@@ -45,9 +45,7 @@ class LateAudit:
             return found
         first = _first_beyond_the_turns(self._records)
         if last < first:
-            why = f"the data start over soon after step {last}, and no step between the timed "
-            why += "turns and that place is left to be audited instead."
-            return tuple(AuditComparison(step=c.step, rank=c.rank, unreadable=why) for c in found)
+            return left_open(found, last)
         step, n_steps = draw_step(rng, first, last)
         again = replace(spec, late_audit=step, window_steps=n_steps)
         second = self._context.runs.execute(again)
@@ -88,6 +86,15 @@ def draw_step(rng: random.Random, first: int, last: int) -> tuple[int, int]:
     """
     step = rng.randrange(max(first, last - last // _LAST_FRAC), last + 1)
     return step, rng.randrange(step + 3, max(step + 4, 4 * step // 3))
+
+
+def left_open(found: Sequence[AuditComparison], last: int) -> tuple[AuditComparison, ...]:
+    """Comparisons that cannot be used, since no step up to `last` lies beyond the timed turns."""
+    why = (
+        f"the data start over soon after step {last}, and no step between the timed turns and "
+        "that place is left to be audited instead."
+    )
+    return tuple(AuditComparison(step=c.step, rank=c.rank, unreadable=why) for c in found)
 
 
 def _first_beyond_the_turns(records: Sequence[PairRecord]) -> int:
