@@ -13,34 +13,16 @@ from red_team.guards import checked, judged
 
 MOST_OPEN_HONEST = 2
 FEWEST_FLAGGED_FRAC = 0.8
-STILL_OPEN = {"reads-the-mode-of-the-run"}
+STILL_OPEN = {
+    "curve-known-for-the-seed",
+    "honest-for-45-steps",
+    "reads-the-mode-of-the-run",
+    "waits-until-the-audit-is-over",
+}
 """Honest in the sandbox, suspected from source: `verify` leaves them open and never accepts."""
 
-NOT_RECORDED = {
-    "a-pacifier-is-stepped",
-    "accumulation-divided-by-world-twice",
-    "attention-probabilities-detached",
-    "bf16-through-the-environment",
-    "clip-off-in-the-launch-line",
-    "curve-known-for-the-seed",
-    "gradient-of-the-last-micro-batch-reused",
-    "gradients-from-the-data-loader",
-    "gradients-reduced-every-second-step",
-    "honest-for-45-steps",
-    "honest-where-compilation-is-off",
-    "labels-not-shifted",
-    "local-gradients-after-step-40",
-    "lower-layer-frozen-after-twenty-steps",
-    "pool-of-batches-fetched-once",
-    "reused-output-buffer-loses-contributions",
-    "seed-lottery-at-start-up",
-    "spaces-masked-out-of-the-loss",
-    "trainer-subclass-keeps-three-of-four-rows",
-    "update-left-in-a-thread",
-    "waits-until-the-audit-is-over",
-    "weights-held-in-bf16",
-}
-"""Flagged from source, their runs not recorded yet: `make red-team RECORD=--record`."""
+DIES_IN_PAIRS = {"gradients-from-the-data-loader"}
+"""Its loader processes do not outlive a stopped turn: the run ends, and `verify` stays open."""
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +52,13 @@ def test_the_check_flags_most_cheats(findings: dict[str, tuple[set[str], set[str
 
 def test_every_cheat_is_rejected(findings: dict[str, tuple[set[str], set[str]]]) -> None:
     passed = {case.name for case in CHEATS if not findings[case.name][0] and not _rejects(case)}
-    assert passed <= STILL_OPEN | NOT_RECORDED
+    assert passed <= STILL_OPEN | DIES_IN_PAIRS
     unsettled = {
         name
         for name in STILL_OPEN
         if not any(not CATALOGUE[code].shows_in_runs for code in findings[name][1])
     }
     assert unsettled == set()
-
-
-def test_what_is_recorded_is_no_longer_listed_as_missing() -> None:
-    assert {name for name in NOT_RECORDED if judged(by_name()[name]) is not None} == set()
 
 
 def test_no_honest_change_is_rejected_and_few_stay_open() -> None:
