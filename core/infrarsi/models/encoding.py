@@ -83,13 +83,16 @@ class Encoding:
     def canonical(self, rows: Rows) -> Rows:
         """The same rows with what does not act coded as off."""
         made = rows
-        for column, off, conditions in self._conditional:
-            acts = np.ones(len(rows), dtype=np.bool_)
-            for other, allowed in conditions:
-                acts &= allowed[made[:, other]]
-            made = np.where(
-                (np.arange(rows.shape[1]) == column)[None, :] & ~acts[:, None], off, made
-            )
+        for _ in self._conditional:
+            before = made
+            for column, off, conditions in self._conditional:
+                acts = np.ones(len(rows), dtype=np.bool_)
+                for other, allowed in conditions:
+                    acts &= allowed[made[:, other]]
+                is_column = np.arange(rows.shape[1]) == column
+                made = np.where(is_column[None, :] & ~acts[:, None], off, made)
+            if (made == before).all():
+                break
         return made
 
     def features(self, rows: Rows) -> Floats:

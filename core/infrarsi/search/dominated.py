@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from infrarsi.frozen import Scalar
 from infrarsi.models.encoding import Floats, Rows
 from infrarsi.search.claims import SearchClaim
 from infrarsi.search.outcomes import Told
@@ -44,12 +45,18 @@ def _hunger(space: SearchSpace, claims: Sequence[SearchClaim]) -> list[Floats | 
         role = roles.get(knob.name)
         signs = {c.value: _SIGNS[c.memory_role] for c in claims if _speaks(c, knob.name)}
         if role is not None and role.column == "micro_batch_seqs":
-            found.append(np.asarray([float(v) for v in knob.choices]))
+            found.append(_sizes(knob.choices))
         elif knob.is_patch and signs:
             found.append(np.asarray([signs.get(v, 0.0) for v in knob.choices]))
         else:
             found.append(None)
     return found
+
+
+def _sizes(choices: Sequence[Scalar]) -> Floats | None:
+    """The choices as numbers; nothing where one is none ("auto")."""
+    numbers = [v for v in choices if isinstance(v, int | float)]
+    return np.asarray(numbers, dtype=np.float64) if len(numbers) == len(choices) else None
 
 
 def _speaks(claim: SearchClaim, knob: str) -> bool:

@@ -43,7 +43,7 @@ def serve(lines_in: Iterable[str], write: Callable[[str], None]) -> None:
                 answer = {"ok": True, "result": _carry_out(searcher, request)}
         except InfraRSIError as error:
             answer = {"ok": False, "what": error.what, "do": error.do}
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             answer = {"ok": False, "what": f"A field is of the wrong type ({error}).", "do": _SEE}
         write(json.dumps(answer) + "\n")
 

@@ -1,8 +1,8 @@
 """Memory-hungry moves together with the cheapest savers that make them fit, as one candidate.
 
-A move that promises time but may not fit is joined by savers in the order of what a GiB saved
-costs in time, until the pair is expected to fit. The reverse, dropping a saver that is no longer
-needed, is a single move and is among those anyway.
+A move that promises time but may not fit is joined by one to four savers in the order of what a
+GiB saved costs in time; which of these bundles is worth a trial is the acquisition's to say. The
+reverse, dropping a saver that is no longer needed, is a single move and is among those anyway.
 """
 
 import numpy as np

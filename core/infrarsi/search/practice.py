@@ -16,34 +16,48 @@ SOURCE = "common practice"
 _OFF = r"off|none|no|false|0|"
 _SAVER, _HUNGRY, _NEUTRAL = "saver", "hungry", "neutral"
 
+_RECOMPUTES = (
+    r"((act|activations?|grad|gradient) )?(ckpt|check ?point(s|ing)?)( (mode|policy|class))?"
+    r"|.*(recompute|remat).*"
+)
+_ATTENTION = (
+    r"(use )?(flash( att(e)?n(tion)?)?|sdpa|att(e)?n(tion)?)"
+    r"( (impl|implementation|backend|kernel|\d))*"
+)
+
 _KNOWN: tuple[tuple[str, str, float, float, str], ...] = (
-    ("flash|sdpa|attention|attn", "flash ?3|fa3|cudnn|te", 0.10, 0.08, _NEUTRAL),
-    ("flash|sdpa|attention|attn", "flash.*|fa2?|sdpa|mem.*efficient|true", 0.08, 0.08, _SAVER),
-    ("compile", "max autotune.*", 0.10, 0.12, _NEUTRAL),
-    ("compile", f"(?!({_OFF}|eager)$).*", 0.10, 0.08, _NEUTRAL),
-    ("(cuda|hip) graph", "true|on|full.*", 0.03, 0.05, _HUNGRY),
-    ("fp8|float8|precision|dtype", ".*fp8.*|float8|hybrid|true", 0.15, 0.12, _NEUTRAL),
-    ("bf16|precision|dtype|autocast", "bf16|bfloat16|true", 0.30, 0.25, _SAVER),
-    ("tf32|matmul precision", "true|on|high|medium", 0.15, 0.15, _NEUTRAL),
-    ("adam|optim.*|fused", ".*fused.*|true", 0.02, 0.03, _NEUTRAL),
-    ("adam|optim.*|foreach", ".*foreach.*|true", 0.01, 0.02, _HUNGRY),
-    ("async (tp|tensor parallel)|tp .*overlap|.*overlap.*", "true|on", 0.04, 0.04, _HUNGRY),
-    (".*prefetch.*", "true|on", 0.02, 0.03, _NEUTRAL),
-    ("sequence parallel|sp", "true|on", 0.02, 0.04, _SAVER),
-    ("pin( memory)?|.*pinned.*", "true|on", 0.01, 0.015, _NEUTRAL),
-    ("(manual )?gc.*|.*garbage.*", "true|on", 0.01, 0.015, _NEUTRAL),
-    (".*alloc.*", ".*expandable.*", 0.0, 0.01, _SAVER),
-    (".*workers.*", "[1-9].*", 0.02, 0.03, _NEUTRAL),
-    (".*offload.*", f"(?!({_OFF})$).*", -0.15, 0.12, _SAVER),
-    (".*(check ?point|ckpt|recompute|remat).*", "full|true|on|all", -0.22, 0.08, _SAVER),
-    (".*(check ?point|ckpt|recompute|remat).*", "selective.*|attn.*", -0.05, 0.05, _SAVER),
-    (".*empty cache.*", "true|on", -0.03, 0.03, _SAVER),
-    (".*(chunk|fused.*(ce|cross entropy|loss)).*", "true|on", 0.02, 0.04, _SAVER),
-    (".*cross entropy.*fus.*", "true|on", 0.02, 0.04, _SAVER),
-    (".*(grouped|expert.*(matmul|gemm|batched)).*", "true|on", 0.10, 0.12, _NEUTRAL),
-    (".*(no ?sync|(drop|fewer|no).*sync.*)", "true|on", 0.03, 0.04, _NEUTRAL),
-    (".*fus.*", "true|on", 0.02, 0.03, _NEUTRAL),
-    (".*in ?place.*|.*set to none.*|.*zero grad.*", "true|on", 0.01, 0.02, _SAVER),
+    (r".*offload.*", f"(?!({_OFF})$).*", -0.15, 0.12, _SAVER),
+    (_RECOMPUTES, "full|true|on|all", -0.22, 0.08, _SAVER),
+    (_RECOMPUTES, "selective.*|attn.*", -0.05, 0.05, _SAVER),
+    (_ATTENTION, "flash( attention)? ?3|fa3|cudnn|te", 0.10, 0.08, _NEUTRAL),
+    (_ATTENTION, "flash.*|fa2?|sdpa|mem.*efficient|true", 0.08, 0.08, _SAVER),
+    (r".*(sdpa|flash|triton).*", "true|on", 0.08, 0.08, _SAVER),
+    (r"(torch |use )*compile( mode)?", "max autotune.*", 0.10, 0.12, _NEUTRAL),
+    (r"(torch |use )*compile( mode)?", f"(?!({_OFF}|eager)$).*", 0.10, 0.08, _NEUTRAL),
+    (r".*(cuda|hip) graphs?", "true|on|full.*", 0.03, 0.05, _HUNGRY),
+    (r".*reduc(e|tion).*(dtype|precision)", ".*", 0.0, 0.02, _NEUTRAL),
+    (r"(use )?(fp8|float8)( \w+)?|precision|(compute |param )?dtype", ".*fp8.*|float8|hybrid|true",
+     0.15, 0.12, _NEUTRAL),
+    (r"(use )?bf16( \w+)?|(mixed )?precision|(compute |param )?dtype|.*autocast.*",
+     "bf16( mixed)?|bfloat16|true", 0.30, 0.25, _SAVER),
+    (r".*tf32|.*matmul precision", "true|on|high|medium", 0.15, 0.15, _NEUTRAL),
+    (r".*(chunk|fused).*( ce|cross entropy|loss)|.*cross entropy.*fus.*", "true|on", 0.02, 0.04,
+     _SAVER),
+    (r"(.* )?(adamw?|optim(izer)?)( \w+)?", ".*fused.*", 0.02, 0.03, _NEUTRAL),
+    (r"(.* )?(adamw?|optim(izer)?)( \w+)?", ".*foreach.*", 0.01, 0.02, _HUNGRY),
+    (r".*foreach.*", "true|on", 0.01, 0.02, _HUNGRY),
+    (r"async (tp|tensor parallel)|.*overlap.*", "true|on", 0.04, 0.04, _HUNGRY),
+    (r".*prefetch.*", "true|on", 0.02, 0.03, _NEUTRAL),
+    (r"sequence parallel|sp", "true|on", 0.02, 0.04, _SAVER),
+    (r".*pin(ned)?( memory)?", "true|on", 0.01, 0.015, _NEUTRAL),
+    (r"(.* )?gc( .*)?|.*garbage.*", "true|on", 0.01, 0.015, _NEUTRAL),
+    (r".*alloc.*", ".*expandable.*", 0.0, 0.01, _SAVER),
+    (r".*workers.*", "[1-9].*", 0.02, 0.03, _NEUTRAL),
+    (r".*empty cache.*|empty unused.*", "true|on", -0.03, 0.03, _SAVER),
+    (r".*(grouped|expert.*(matmul|gemm|batched)).*", "true|on", 0.10, 0.12, _NEUTRAL),
+    (r".*no ?sync|.*(drop|fewer|no) .*sync.*", "true|on", 0.03, 0.04, _NEUTRAL),
+    (r".*fus(ed|ion).*", "true|on", 0.02, 0.03, _NEUTRAL),
+    (r".*in ?place.*|.*set to none.*|.*zero grad.*", "true|on", 0.01, 0.02, _SAVER),
 )  # fmt: skip
 
 
@@ -68,7 +82,7 @@ _Known = tuple[float, float, str]
 def _known(knob: EncodedKnob, value: Scalar) -> _Known | None:
     name, spelled = _words(knob.name), _words(value)
     for names, values, log_speedup, sd, role in _KNOWN:
-        if re.fullmatch(rf"(.* )?({names})( .*)?", name) and re.fullmatch(values, spelled):
+        if re.fullmatch(names, name) and re.fullmatch(values, spelled):
             return log_speedup, sd, role
     return None
 

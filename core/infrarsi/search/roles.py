@@ -54,7 +54,7 @@ def _role_of(knob: EncodedKnob) -> Role | None:
 
 
 def _words(name: str) -> str:
-    """Lower-case words joined by one space; camel case and digits are parted too."""
+    """Lower-case words joined by one space; camel case is parted too."""
     parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rsplit(".", 1)[-1])
     return re.sub(r"[^a-z0-9]+", " ", parted.lower()).strip()
 
@@ -134,7 +134,7 @@ def _offload(column: str) -> Read:
         on = truth if truth is not None else words not in {"none", "off", ""}
         if column == "act_offload":
             return {column: bool(on)}
-        return {"sharding": "optimizer offload"} if on else {"sharding": ""}
+        return {"sharding": "optimizer offload"} if on else {}
 
     return read
 
@@ -171,8 +171,8 @@ def _truth(value: Scalar) -> bool | None:
 
 _STAGES = (
     ("shard grad", 2), ("shard_grad", 2), ("full_shard", 3), ("hsdp", 3), ("hybrid", 3),
-    ("fsdp", 3), ("ddp", 0), ("none", 0), ("no", 0), ("off", 0), ("replic", 0),
-    ("optim", 1), ("full", 3), ("3", 3), ("2", 2), ("1", 1), ("0", 0),
+    ("fsdp", 3), ("ddp", 0), ("3", 3), ("2", 2), ("1", 1), ("0", 0), ("none", 0), ("no", 0),
+    ("off", 0), ("replic", 0), ("optim", 1), ("full", 3),
 )  # fmt: skip
 
 _CHECKPOINTS = (

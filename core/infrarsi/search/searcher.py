@@ -5,6 +5,7 @@ anything, confirmation (the search's own best reading is never a claimed gain), 
 from the bank.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ from infrarsi.search.threads import on_one_thread
 PARTS = ("censoring", "pairing", "priors", "revision", "seeds", "physics")
 """What a search can be run without, to see what it is worth."""
 
+_NUMBERS = ("capacity_gib", "base_mem_gib", "noise_frac")
 _N_BEST = 5
 _MOST_SAMPLES = 50
 
@@ -75,7 +77,7 @@ class Searcher:
         self._space = read_space(space, valid)
         self._claims = read_claims(() if "priors" in self._without else claims, self._space)
         self._sample = sample
-        self._job = dict(job or {})
+        self._job = _sound_facts(job)
         self._bank = bank
         self._seed = seed
         self._told: list[Told] = []
@@ -276,7 +278,10 @@ class Searcher:
     def _first(self, rng: Generator) -> Rows:
         """The user's own start; where that is not allowed, a setting that is becomes the start."""
         if not self._space.allows(self._space.baseline):
-            self._start_from(self._space.setting(self._draw(rng)))
+            drawn = self._draw(rng)
+            if not len(self._space.allowed(drawn[None, :])):
+                raise UsageError("No allowed setting was found.", "Give `sample`, or allow one.")
+            self._start_from(self._space.setting(drawn))
         return self._space.start
 
     def _draw(self, rng: Generator) -> Rows:
@@ -338,6 +343,23 @@ class Searcher:
             noise_frac=self._job.get("noise_frac") or NOISE_SD,
             without=self._without,
         )
+
+
+def _sound_facts(job: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The job's facts; raises UsageError where one the search itself uses is no sound number."""
+    if job is not None and not isinstance(job, Mapping):
+        raise UsageError(
+            f"The job's facts cannot be {job!r}.", "Give a mapping of names to values."
+        )
+    facts = dict(job or {})
+    for name in _NUMBERS:
+        value = facts.get(name)
+        if value is None:
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or value < 0:
+            raise UsageError(f"{name} cannot be {value!r}.", "Give a positive number.")
+    return facts
 
 
 def _known_parts(without: Collection[str]) -> frozenset[str]:

@@ -165,6 +165,10 @@ def _read_knob(name: str, described: object) -> EncodedKnob:
         raise UsageError(f"Knob {name} has no choices.", "List its values.")
     if not all(isinstance(c, bool | int | float | str) for c in choices):
         raise UsageError(f"Knob {name} has a choice that is no plain value.", "List plain values.")
+    if any(isinstance(c, float) and not math.isfinite(c) for c in choices):
+        raise UsageError(f"Knob {name} has a choice that is not finite.", "List finite numbers.")
+    if len(set(choices)) < len(choices):
+        raise UsageError(f"Knob {name} has a choice twice.", "List each value once (1 is True).")
     return EncodedKnob(
         name=name,
         choices=tuple(choices),
