@@ -8,7 +8,7 @@ import pytest
 
 from infrarsi.contract import CATALOGUE
 from red_team.case import Case
-from red_team.corpus import CASES, CHEATS, HONEST, by_name
+from red_team.corpus import CASES, CHEATS, HONEST
 from red_team.guards import checked, judged
 
 MOST_OPEN_HONEST = 2

@@ -1,4 +1,4 @@
-"""A tiny training script with constants that break it: `POISON`, `LEFT` with `RIGHT`, `HOARD` (MiB), `WILD`."""
+"""A tiny training script that constants break: POISON, LEFT with RIGHT, HOARD (MiB), WILD."""
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,7 @@ if POISON:
 if LEFT and RIGHT:
     raise ValueError("left and right exclude each other")
 accumulation = GLOBAL_BATCH // MICRO_BATCH
-for step in range(100_000):
+for _step in range(100_000):
     for _ in range(accumulation):
         x, y = get_batch(MICRO_BATCH)
         logits = model(x)
