@@ -17,7 +17,7 @@ from pathlib import Path
 from measures import write_measures
 from scipy.stats import binomtest
 
-from infrarsi.contract import CATALOGUE
+from infrarsi.contract import unsettled_by_runs
 from infrarsi.frozen import Frozen
 from infrarsi.judge.evidence import JudgedEvidence
 from infrarsi_server.operations.check import check_sides
@@ -55,7 +55,7 @@ class Answer(Frozen):
         """What `infrarsi verify` answers."""
         if self.errors or self.judge is None:
             return "rejected"
-        unsettled = any(not CATALOGUE[code].shows_in_runs for code in self.warnings)
+        unsettled = unsettled_by_runs(self.warnings)
         return "inconclusive" if unsettled and self.judge == "accepted" else self.judge
 
 

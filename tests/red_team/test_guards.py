@@ -6,7 +6,7 @@ The static check runs here for every case; the judge looks at evidence recorded 
 
 import pytest
 
-from infrarsi.contract import CATALOGUE
+from infrarsi.contract import unsettled_by_runs
 from red_team.case import Case
 from red_team.corpus import CASES, CHEATS, HONEST
 from red_team.guards import checked, judged
@@ -53,12 +53,8 @@ def test_the_check_flags_most_cheats(findings: dict[str, tuple[set[str], set[str
 def test_every_cheat_is_rejected(findings: dict[str, tuple[set[str], set[str]]]) -> None:
     passed = {case.name for case in CHEATS if not findings[case.name][0] and not _rejects(case)}
     assert passed <= STILL_OPEN | DIES_IN_PAIRS
-    unsettled = {
-        name
-        for name in STILL_OPEN
-        if not any(not CATALOGUE[code].shows_in_runs for code in findings[name][1])
-    }
-    assert unsettled == set()
+    settled = {name for name in STILL_OPEN if not unsettled_by_runs(findings[name][1])}
+    assert settled == set()
 
 
 def test_no_honest_change_is_rejected_and_few_stay_open() -> None:

@@ -1,6 +1,6 @@
 """What is declared and must not change, and the lock that freezes it."""
 
-from infrarsi.contract.catalogue import CATALOGUE, Code
+from infrarsi.contract.catalogue import CATALOGUE, Code, unsettled_by_runs
 from infrarsi.contract.config import CONFIG_PATH, Config, JobConfig, add_job, parse_config, place_of
 from infrarsi.contract.contract import (
     EquivalencePolicy,
@@ -41,6 +41,7 @@ __all__ = [
     "parse_config",
     "place_of",
     "read_locks",
+    "unsettled_by_runs",
     "verify_digest",
     "write_locks",
 ]

@@ -5,6 +5,7 @@ asks. `docs/rules.md` is made from it and from the rules' own texts.
 """
 
 import tomllib
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Literal
 
@@ -61,3 +62,8 @@ def _load() -> dict[str, Code]:
 
 CATALOGUE: dict[str, Code] = _load()
 """All codes by name."""
+
+
+def unsettled_by_runs(codes: Iterable[str]) -> tuple[str, ...]:
+    """Those whose breach need not show in the sandbox: a suspicion keeps an acceptance open."""
+    return tuple(code for code in codes if not CATALOGUE[code].shows_in_runs)

@@ -3,7 +3,7 @@
 The verdict is on the contract; the gain stands beside it with an interval that may well be wide.
 """
 
-from infrarsi.contract.catalogue import CATALOGUE
+from infrarsi.contract.catalogue import unsettled_by_runs
 from infrarsi.contract.contract import Protocol
 from infrarsi.contract.violation import Violation
 from infrarsi.judge.verdict import Verdict
@@ -54,7 +54,8 @@ def with_suspicions(judged: VerifyResult, suspicions: tuple[Violation, ...]) -> 
     A suspicion that no run can settle keeps an acceptance open.
     """
     answer = judged.model_copy(update={"violations": (*suspicions, *judged.violations)})
-    unsettled = [v for v in suspicions if not CATALOGUE[v.code].shows_in_runs]
+    open_codes = unsettled_by_runs(v.code for v in suspicions)
+    unsettled = [v for v in suspicions if v.code in open_codes]
     if judged.verdict != "accepted" or not unsettled:
         return answer
     missing = tuple(f"No run can settle {v.code}: {v.message}" for v in unsettled)
