@@ -67,7 +67,6 @@ def fit_validity(
     encoding: Encoding,
     good: Sequence[Setting],
     broken: Sequence[tuple[Setting, str]],
-    doubt: Mapping[tuple[str, Scalar], float] | None = None,
 ) -> ValidityModel:
     """Fit on trials that ran to their end (`good`) and that broke, with the way they did.
 
@@ -77,9 +76,8 @@ def fit_validity(
         encoding: the space and its baseline.
         good: settings that ran.
         broken: settings that broke, and how ("crashed", "nan", ...).
-        doubt: chance to break of (knob, value) where something is known, in (0, 1).
     """
-    prior = _prior(encoding, doubt or {})
+    prior = _prior(encoding)
     stood = encoding.one_hot(encoding.rows(good))
     prior[(stood.T @ stood) > 0] = 0.0
     ways = tuple(dict.fromkeys(way for _, way in broken))
@@ -102,15 +100,15 @@ def fit_validity(
     return ValidityModel(encoding, log_ok, triples)
 
 
-def _prior(encoding: Encoding, doubt: Mapping[tuple[str, Scalar], float]) -> Floats:
+def _prior(encoding: Encoding) -> Floats:
     """Chance of each value (diagonal) and pair to be a cause, shape (n_values, n_values)."""
     changed = encoding.is_changed.astype(np.float64)
     both, one = np.outer(changed, changed), np.add.outer(changed, changed) == 1
     prior = _PAIR * both + _PAIR_WITH_BASELINE * one
     is_patch = {k.name: k.is_patch for k in encoding.knobs}
     singles = [
-        doubt.get((name, value), _PATCH if is_patch[name] else _VALUE) * changed[i]
-        for i, (name, value) in enumerate(encoding.values)
+        (_PATCH if is_patch[name] else _VALUE) * changed[i]
+        for i, (name, _) in enumerate(encoding.values)
     ]
     np.fill_diagonal(prior, singles)
     return prior

@@ -90,7 +90,7 @@ def _bests(scores: Floats, sizes: list[int]) -> list[tuple[int, float]]:
 
 def _heads(space: SearchSpace, rows: Rows, scores: Floats) -> tuple[Rows, Floats]:
     """The best rows, each of another structure."""
-    structural = np.asarray([k.is_structural for k in space.knobs], dtype=np.bool_)
+    structural = space.is_structural
     seen: set[bytes] = set()
     kept: list[int] = []
     for i in np.argsort(-scores, kind="stable"):

@@ -27,7 +27,7 @@ def diversity(space: SearchSpace, rows: Rows, used: Rows) -> Floats:
     Counted in structural knobs where there are several: the more of the others are changed at once,
     the likelier a trial breaks.
     """
-    structural = np.asarray([k.is_structural for k in space.knobs], dtype=np.bool_)
+    structural = space.is_structural
     counted = structural if structural.sum() >= _FAR else np.ones_like(structural)
     differences = (rows[:, None, counted] != used[None, :, counted]).sum(axis=2).min(axis=1)
     return _BONUS * np.minimum(differences / _FAR, 1.0)

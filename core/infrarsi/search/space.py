@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from infrarsi.errors import UsageError
 from infrarsi.frozen import Scalar
@@ -53,6 +54,11 @@ class SearchSpace:
     def start(self) -> Rows:
         """The baseline's row, shape (n_knobs,)."""
         return self.encoding.rows([{}])[0]
+
+    @cached_property
+    def is_structural(self) -> NDArray[np.bool_]:
+        """Whether a knob is structural, shape (n_knobs,)."""
+        return np.asarray([k.is_structural for k in self.knobs], dtype=np.bool_)
 
     @property
     def n_settings(self) -> int:
