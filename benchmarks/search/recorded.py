@@ -18,7 +18,7 @@ import numpy as np
 from infrarsi.errors import UsageError
 from infrarsi.search import Searcher
 from search.methods import RandomValid
-from search.workload import Knob, Setting
+from search.workload import Knob, Setting, plain_space
 
 FILE = Path(__file__).parent / "data" / "nanotron.csv"
 CAPACITY_GIB = 79.14
@@ -70,12 +70,7 @@ class Table:
     @cached_property
     def space(self) -> dict[str, Any]:
         """The space as `Searcher` takes it."""
-        return {
-            "knobs": {
-                k.name: {"type": k.type, "choices": list(k.choices), "kind": k.kind}
-                for k in self.knobs
-            }
-        }
+        return plain_space(self.knobs)
 
     @property
     def job(self) -> dict[str, Any]:

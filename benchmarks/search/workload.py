@@ -36,6 +36,15 @@ class Knob:
         return self.means or self.choices
 
 
+def plain_space(knobs: tuple[Knob, ...]) -> dict[str, Any]:
+    """The knobs as `Searcher` takes a space."""
+    return {
+        "knobs": {
+            k.name: {"type": k.type, "choices": list(k.choices), "kind": k.kind} for k in knobs
+        }
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Break:
     """A conjunction of values that ends a trial, for instance in a compile error."""
@@ -87,12 +96,7 @@ class Workload:
     @cached_property
     def space(self) -> dict[str, Any]:
         """The space as `Searcher` takes it."""
-        return {
-            "knobs": {
-                k.name: {"type": k.type, "choices": list(k.choices), "kind": k.kind}
-                for k in self.knobs
-            }
-        }
+        return plain_space(self.knobs)
 
     @cached_property
     def job(self) -> dict[str, Any]:
